@@ -41,7 +41,7 @@ OF_BUNDLES = Unpacking()
 
 def is_archive(data: bytes) -> bool:
     """Whether this is a tar, packed or not, or a zip; one packed file alone is none."""
-    if data.startswith(_ZIP) or data[_TAR_AT:][:5] == _TAR:
+    if data.startswith(_ZIP) or data[_TAR_AT : _TAR_AT + 5] == _TAR:
         return True
     try:
         head = _stream(data, OF_BUNDLES).read(512)

@@ -22,7 +22,7 @@ from underhost.streams.files.faults import fault_of
 from underhost.streams.files.go_names import api_object
 from underhost.streams.files.kinds import GROUPS, is_read
 from underhost.streams.files.places import kind_addressed
-from underhost.streams.files.pods import read_pod
+from underhost.streams.files.pods import read_pods
 from underhost.streams.files.split import is_dense, items_of
 
 TABLE = "is a Table, what the API server answers for printing, without the objects: use `kubectl get … -o json`"
@@ -177,17 +177,15 @@ def _read_items(raws: Iterable[Raw], kind: str, api_version: str, place: FilePla
             return FOREIGN
         raws = chain(some, raws)
     file = place.file
-    for index, raw in enumerate(raws):
+    for index, raw in read_pods(raws, file, implied, into, beyond=_is_huge):
         if _is_huge(raw):
             into.faults.add(_huge(raw, f"items[{index}]", file))
-            continue
-        if read_pod(raw, file, implied, into):
             continue
         if into.faults.enough:
             break
         at = f"items[{index}]"
         try:
-            item = _item.decode(raw)
+            item = _item.decode(raw := Raw(bytes(raw)))  # its parts are kept, and are to hold no more than its own text
         except msgspec.ValidationError:
             _read_again(raw, file, into, implied, at)
             continue

@@ -134,12 +134,16 @@ def pod_shapes(pod: k8s.Pod, shapes: Shapes) -> None:
     shapes.objects(spec.tolerations, "spec.tolerations")
     shapes.objects(spec.topology_spread_constraints, "spec.topologySpreadConstraints")
     shapes.quantities(spec.overhead, "spec.overhead")
-    begins(spec.affinity, "{", "spec.affinity")
-    begins(spec.resources, "{", "spec.resources")
-    begins(spec.volumes, "[", "spec.volumes")
+    if spec.affinity is not k8s.EMPTY_OBJECT:
+        begins(spec.affinity, "{", "spec.affinity")
+    if spec.resources is not k8s.EMPTY_OBJECT:
+        begins(spec.resources, "{", "spec.resources")
+    if spec.volumes is not k8s.EMPTY_LIST:
+        begins(spec.volumes, "[", "spec.volumes")
     for field, containers in (("containers", spec.containers), ("initContainers", spec.init_containers)):
         for container in containers or ():
-            begins(container.resources, "{", "spec.", field, "[", container.name, "].resources")
+            if container.resources is not k8s.EMPTY_OBJECT:
+                begins(container.resources, "{", "spec.", field, "[", container.name, "].resources")
 
 
 def node_shapes(node: k8s.Node, shapes: Shapes) -> None:

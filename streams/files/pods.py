@@ -1,10 +1,11 @@
 """Pods of a dump, read the quick way: one pass over a pod's text, straight into the object that the rules read.
 
-In: an item of a list, as raw JSON. Out: whether it was an ordinary pod. Anything else (another kind, a fault, a
+In: the items of a list, as raw JSON. Out: its ordinary pods in their table. Anything else (another kind, a fault, a
 hand-written pod without a uid, one given twice) is left to `collect.py`, which reads every object and words every
 fault.
 """
 
+from collections.abc import Callable, Iterable, Iterator
 from typing import Literal
 
 import msgspec
@@ -32,40 +33,58 @@ class _ListedPod(Struct, rename="camel", gc=False):
 _decode = msgspec.json.Decoder(_ListedPod).decode
 
 
-def read_pod(raw: Raw, file: str, implied: tuple[str, str], into: Collected) -> bool:
-    """Read the item if it is an ordinary pod; returns whether it is. `implied`: kind and apiVersion of its list."""
-    try:
-        item = _decode(raw)
-    except msgspec.ValidationError:
-        return False
-    meta, spec = item.metadata, item.spec
-    if not (
-        meta.uid
-        and spec.containers
-        and 0 < len(meta.name) <= NAME_MAX
-        and 0 < len(meta.namespace) <= NAME_MAX
-        and (item.kind or implied[0]) == _POD
-        and (item.api_version or implied[1]) in _CORE
-    ):
-        return False
-    key = f"{meta.namespace}/{meta.name}"
-    if key in into.objects.pods or key.count("/") != 1:
-        return False
-    owner = meta.owner_references[0].uid if meta.owner_references else ""
-    like = into.likes.get(owner)
-    try:
-        pod = None if like is None else _shared(item, like, into.shapes)
-        if pod is None:
-            pod = k8s.Pod(meta, spec, item.status)
-            pod_shapes(pod, into.shapes)
-            if owner:
-                into.likes[owner] = pod
-    except BadObjectError:
-        return False
-    into.objects.pods[key] = pod
-    if file != into.first_file:
-        into.objects.origins[f"{_POD}/{key}"] = file
-    return True
+def read_pods(
+    raws: Iterable[Raw], file: str, implied: tuple[str, str], into: Collected, *, beyond: Callable[[Raw], bool]
+) -> Iterator[tuple[int, Raw]]:
+    """Read the ordinary pods among the items of a list; the others are given back, each with its position.
+
+    `implied`: kind and apiVersion of the list. What is `beyond` bounds is given back unread.
+    """
+    pods, likes, shapes, origins = into.objects.pods, into.likes, into.shapes, into.objects.origins
+    are_pods, are_core, is_first = implied[0] == _POD, implied[1] in _CORE, file == into.first_file
+    owned = False
+    for index, raw in enumerate(raws):
+        if beyond(raw):
+            yield index, raw
+            continue
+        try:
+            item = _decode(_own(raw) if owned else raw)
+        except msgspec.ValidationError:
+            yield index, raw
+            continue
+        meta = item.metadata
+        key = f"{meta.namespace}/{meta.name}"
+        if not (
+            meta.uid
+            and item.spec.containers
+            and meta.name
+            and meta.namespace
+            and len(key) <= NAME_MAX
+            and key.count("/") == 1
+            and key not in pods
+            and (are_pods or item.kind is not None)
+            and (are_core or item.api_version is not None)
+        ):
+            yield index, raw
+            continue
+        owner = meta.owner_references[0].uid if meta.owner_references else ""
+        like = likes.get(owner)
+        try:
+            pod = None if like is None else _shared(item, like, shapes)
+            if pod is not None:
+                owned = False
+            else:  # its raw parts are kept, and are not to hold the text of the whole file; so may be those of the next
+                item, owned = item if owned else _decode(_own(raw)), True
+                pod = k8s.Pod(item.metadata, item.spec, item.status)
+                pod_shapes(pod, shapes)
+                if owner:
+                    likes[owner] = pod
+        except BadObjectError:
+            yield index, raw
+            continue
+        pods[key] = pod
+        if not is_first:
+            origins[f"{_POD}/{key}"] = file
 
 
 def _shared(item: _ListedPod, like: k8s.Pod, shapes: Shapes) -> k8s.Pod | None:
@@ -73,14 +92,27 @@ def _shared(item: _ListedPod, like: k8s.Pod, shapes: Shapes) -> k8s.Pod | None:
 
     None where their specs differ. Raises BadObjectError.
     """
-    meta, spec, status = item.metadata, item.spec, item.status
-    shared = replace(like.spec, node_name=spec.node_name, volumes=spec.volumes)
+    meta, spec, status, its = item.metadata, item.spec, item.status, like.metadata
+    volumes = spec.volumes
+    shared = replace(like.spec, node_name=spec.node_name, volumes=volumes)
     if shared != spec:
         return None
-    if meta.labels != like.metadata.labels:
+    # Neither the metadata nor the new spec is shared with anyone yet.
+    if meta.labels == its.labels:
+        force_setattr(meta, "labels", its.labels)
+    else:
         shapes.strings(meta.labels, "metadata.labels")
-    if spec.volumes is not k8s.EMPTY_LIST:
-        begins(spec.volumes, "[", "spec.volumes")
-    if meta.owner_references == like.metadata.owner_references:
-        force_setattr(meta, "owner_references", like.metadata.owner_references)  # not shared with anyone yet
-    return k8s.Pod(meta, shared, like.status if status == like.status else status)
+        force_setattr(meta, "labels", _own(meta.labels))
+    if volumes is not k8s.EMPTY_LIST:
+        begins(volumes, "[", "spec.volumes")
+        force_setattr(shared, "volumes", _own(volumes))
+    if meta.owner_references == its.owner_references:
+        force_setattr(meta, "owner_references", its.owner_references)
+    if status == like.status:
+        return k8s.Pod(meta, shared, like.status)
+    return k8s.Pod(meta, shared, k8s.decode(k8s.encode(status), k8s.PodStatus))  # its raw parts, in a text of its own
+
+
+def _own(raw: Raw) -> Raw:
+    """The same text, which holds no other in memory."""
+    return Raw(bytes(raw))

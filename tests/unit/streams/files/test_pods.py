@@ -1,6 +1,7 @@
 """Pods of a list are read the quick way: what comes out, and every complaint, is as if each were read as any object."""
 
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -104,8 +105,26 @@ def test_the_quick_way_reads_and_says_what_the_other_does(
     first.write_text(json.dumps(NODE), encoding="utf-8")
     second.write_text(json.dumps(content), encoding="utf-8")
     quick = read([first, second])
-    monkeypatch.setattr(files_documents, "read_pod", lambda *_: False)
+    monkeypatch.setattr(files_documents, "read_pods", lambda raws, *_: enumerate(raws))
     assert quick == read([first, second])
+
+
+def test_what_was_read_of_a_list_does_not_hold_the_text_of_the_whole(tmp_path: Path) -> None:
+    resized = {"containerStatuses": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}
+    volumes = [{"name": "token"}]
+    pods = [a_pod("alone"), *(replica(at, volumes=volumes) for at in range(3)), {**replica(4), "status": resized}]
+    large = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "m"}, "data": {"text": "x" * 5_000_000}}
+    file = tmp_path / "list.json"
+    file.write_text(json.dumps({"kind": "List", "items": [NODE, *pods, large]}), encoding="utf-8")
+    load_files([file])  # what is made once for all
+    tracemalloc.start()
+    try:
+        read = load_files([file])
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(read.pods) == 5
+    assert held < 100_000
 
 
 def test_replicas_share_the_parts_that_are_equal(tmp_path: Path) -> None:
