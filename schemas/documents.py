@@ -265,8 +265,8 @@ _encoder = msgspec.json.Encoder(order="sorted")
 
 
 def to_builtins(document: Struct) -> Any:
-    """Plain dicts and lists, keys sorted."""
-    return msgspec.to_builtins(document, order="sorted")
+    """Plain dicts and lists; whoever writes them sorts the keys."""
+    return msgspec.to_builtins(document)
 
 
 def to_json(document: Struct) -> bytes:

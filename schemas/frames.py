@@ -18,12 +18,14 @@ if TYPE_CHECKING:
 
 
 def use_one_thread() -> None:
-    """Have polars work in one thread unless the environment says otherwise; to be called before it is imported.
+    """Have polars and numpy work in one thread unless the environment says otherwise; to be called before their import.
 
     The frames are small: with 150,000 pods a second thread saves no time, but every thread keeps memory of its own
-    (12 MiB for the second one), and polars would start one for each processor.
+    (12 MiB for the second one), and polars would start one for each processor. Nothing here multiplies matrices, for
+    which numpy would start as many, and have them wait in a loop.
     """
     os.environ.setdefault("POLARS_MAX_THREADS", "1")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 @dataclass(frozen=True)

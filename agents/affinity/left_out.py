@@ -26,9 +26,9 @@ def left_out_of(snapshot: Snapshot, has: Callable[[str], bool] | None = None) ->
         )
     annotated = [
         one.metadata
-        for objects in (snapshot.nodes, snapshot.workloads, snapshot.pods)
+        for objects in (snapshot.nodes, snapshot.workloads, snapshot.annotated)
         for one in objects.values()
-        if one.metadata.annotations is not None  # few pods of a large site have any that is read
+        if one.metadata.annotations is not None
     ]
     unreadable = sum(asked_by(one) == UNREADABLE for one in annotated)
     if unreadable:

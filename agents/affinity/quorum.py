@@ -125,16 +125,15 @@ class Quorums:
         """Take in all that is there; nothing was told before."""
         for name, workload in snapshot.workloads.items():
             self._ask(name, workload)
-        for name, node in snapshot.nodes.items():
-            self.change_node(name, node)
-        asking = self._asking
-        spoken = [
-            (key, pod)
-            for key, pod in snapshot.pods.items()
-            if pod.metadata.annotations is not None or (asking and pod.metadata.namespace in asking)
-        ]  # a few pods of a large site
-        for key, pod in spoken:
+        self._nodes = {name: says for name, node in snapshot.nodes.items() if (says := _says(node)) is not None}
+        if self._nodes:
+            self._touch(ETCD, CONTROL_PLANE)
+        for key, pod in snapshot.annotated.items():
             self.change_pod(snapshot, key, pod)
+        if self._asking:
+            asked = [(key, pod) for key, pod in snapshot.pods.items() if pod.metadata.namespace in self._asking]
+            for key, pod in asked:
+                self.change_pod(snapshot, key, pod)
 
     def all(self, snapshot: Snapshot) -> Iterator[Quorum]:
         """Every quorum, sorted."""

@@ -162,7 +162,7 @@ class Parser:
     """
 
     def __init__(self, most: int) -> None:
-        self._most = most
+        self.most = most
         self._affinity: dict[bytes, tuple[Affinity, int]] = {}
         self._selectors: dict[bytes, dict[str, str]] = {}
         self._tolerations: dict[bytes, tuple[Toleration, ...]] = {}
@@ -170,31 +170,32 @@ class Parser:
 
     def parse(self, raw: RawClass, labels: dict[str, str]) -> Parsed:
         """The parts, with the labels that are parsed already. Raises Fault."""
-        known = self._affinity.get(short(raw.affinity))
-        if known is None:
-            affinity, _, beyond = counted(terms.affinity(raw.affinity), (), self._most)
-            known = self._affinity[short(raw.affinity)] = affinity, beyond
+        known = self.affinity(raw.affinity)
         selector = self._selectors.get(raw.node_selector)
         if selector is None:
             selector = self._selectors[raw.node_selector] = terms.labels(raw.node_selector, "spec.nodeSelector")
         tolerations = self._tolerations.get(raw.tolerations)
         if tolerations is None:
             tolerations = self._tolerations[raw.tolerations] = terms.tolerations(raw.tolerations)
-        constraints = self._spread.get(short(raw.spread))
-        if constraints is None:
-            every = terms.spread_constraints(raw.spread)
-            constraints = self._spread[short(raw.spread)] = every[: self._most], max(0, len(every) - self._most)
-        affinity, spread, uncounted = counted(known[0], constraints[0], self._most)
+        constraints = self.spread(raw.spread)
+        affinity, spread, uncounted = counted(known[0], constraints[0], self.most)
         return Parsed(labels, affinity, selector, tolerations, spread, uncounted + known[1] + constraints[1])
 
-    def selected_keys(self) -> set[str]:
-        """The pod labels that any term or constraint parsed so far reads."""
-        keys: set[str] = set()
-        for affinity, _ in self._affinity.values():
-            keys |= affinity_keys(affinity)
-        for constraints, _ in self._spread.values():
-            keys |= spread_keys(constraints)
-        return keys
+    def affinity(self, raw: bytes) -> tuple[Affinity, int]:
+        """The affinity with the terms that count, and how many more there are. Raises Fault."""
+        known = self._affinity.get(short(raw))
+        if known is None:
+            affinity, _, beyond = counted(terms.affinity(raw), (), self.most)
+            known = self._affinity[short(raw)] = affinity, beyond
+        return known
+
+    def spread(self, raw: bytes) -> tuple[tuple[SpreadConstraint, ...], int]:
+        """The spread constraints that count, and how many more there are. Raises Fault."""
+        known = self._spread.get(short(raw))
+        if known is None:
+            every = terms.spread_constraints(raw)
+            known = self._spread[short(raw)] = every[: self.most], max(0, len(every) - self.most)
+        return known
 
 
 def short(part: bytes) -> bytes:

@@ -17,6 +17,7 @@ from underhost.agents.compiled.classes import (
     Parser,
     PodClass,
     RawClass,
+    affinity_keys,
     counted,
     selector_keys,
     short,
@@ -43,14 +44,14 @@ class Classifier:
         with_ports: the numbers of those with host ports. raws: of each class what was read of its pods, but for labels.
     """
 
-    def __init__(self, snapshot: Snapshot, images: Mapping[str, object], terms_of_pod: int) -> None:
-        """`images`: those that some node has, as they change; `terms_of_pod`: see `Parser`. Raises BadObjectError."""
-        self._most = terms_of_pod
+    def __init__(self, snapshot: Snapshot, images: Mapping[str, object], parser: Parser) -> None:
+        """`images`: those that some node has, as they change; `parser` may know parts. Raises BadObjectError."""
+        self._most = parser.most
         self.classes: list[PodClass] = []
         self.with_ports: set[int] = set()
         self.table = SelectorTable()
         self._defaults = DefaultSelectors(snapshot.services, snapshot.workloads)
-        self._parser = Parser(self._most)
+        self._parser = parser
         self._namespaces: dict[str, dict[str, str]] = {}
         self._builder = ClassBuilder(self.table, self._namespaces, images, self._defaults)
         self._known: dict[object, int] = {}
@@ -75,7 +76,7 @@ class Classifier:
                 raise fault.within(f"Pod {reading.a_pod_of(number)}") from None
         self._namespaces |= {raw.namespace: {} for raw in raws}
         self._namespaces |= {name: _labels_of(name, one) for name, one in snapshot.namespaces.items()}
-        self._used = self._parser.selected_keys() | self._defaults.keys
+        self._used = _selected_keys(parsed) | self._defaults.keys
         for number, (raw, parts) in enumerate(zip(raws, parsed, strict=True)):
             try:
                 found.append(self._number(raw, parts.labels, parts))
@@ -303,6 +304,13 @@ def _labels_of(name: str, namespace: Namespace) -> dict[str, str]:
         return terms.labels(bytes(namespace.metadata.labels))
     except Fault as fault:
         raise fault.within(f"Namespace {name}") from None
+
+
+def _selected_keys(parsed: Iterable[Parsed]) -> set[str]:
+    """The pod labels that any term or constraint reads."""
+    affinities = {id(parts.affinity): parts.affinity for parts in parsed}.values()
+    spreads = {id(parts.spread): parts.spread for parts in parsed}.values()
+    return set[str]().union(*map(affinity_keys, affinities), *map(spread_keys, spreads))
 
 
 def _terms_of(affinity: terms.Affinity) -> Iterable[terms.PodAffinityTerm]:

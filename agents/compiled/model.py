@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from underhost.agents.compiled.classes import Parser
 from underhost.agents.compiled.classifier import Classifier
 from underhost.agents.compiled.domains import IndexArray, Topology
 from underhost.agents.compiled.nodes import Nodes
@@ -41,9 +42,10 @@ class Model:
         self.options, self.nodes, self.volumes = options, Nodes(snapshot), volumes_of(snapshot)
         self.owners = 0
         self.reader = PodReader(self.volumes is not None)
-        labels = SelectedLabels(snapshot.pods.values(), snapshot.services, snapshot.workloads)
+        parser = Parser(options.shares.terms)
+        labels = SelectedLabels(snapshot.pods.values(), snapshot.services, snapshot.workloads, parser)
         reading = self.reader.read(snapshot.pods, self.nodes.index, labels)
-        self.classifier = Classifier(snapshot, self.nodes.images, options.shares.terms)
+        self.classifier = Classifier(snapshot, self.nodes.images, parser)
         class_of = np.array(self.classifier.number_all(snapshot, reading), np.intp)
         self.selectors, self.classes = self.classifier.table, self.classifier.classes
         self.requests = self.reader.requests

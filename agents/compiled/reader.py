@@ -4,7 +4,7 @@ In: the pods of a snapshot. Out: numbered raw classes and requests, the running 
 pods. What the raw classes mean is left to `classes.py`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -104,43 +104,41 @@ class PodReader:
         """Every pod that is not finished; `nodes` gives positions by name. Raises BadObjectError."""
         found = Reading()
         likes: dict[str, _Like] = {}
+        keys, classes, requests, places = found.keys, found.pod_class, found.pod_request, found.pod_node
         for key, pod in pods.items():
             if pod.status.phase in FINISHED:
                 continue
+            owners = pod.metadata.owner_references
+            like = likes.get(owners[0].uid) if owners else None
+            if like is None or not classed_alike(pod, like.pod, self.claims):
+                like = self._read_in_full(found, key, pod, labels)
+                cls, request = like.cls, like.request
+                if owners:
+                    likes[owners[0].uid] = like
+            else:
+                cls, request = like.cls, like.request
+                if pod.metadata.labels != like.pod.metadata.labels:
+                    kept = labels.of(pod.metadata.labels)
+                    if kept != like.raw[1]:
+                        cls = found.number((like.raw[0], kept, *like.raw[2:]))
+                if not resized_alike(pod.status, like.pod.status):
+                    request = self.request(key, pod)
             node_name = pod.spec.node_name
             node = nodes.get(node_name, -1)
-            cls, request = self._numbers(found, key, pod, labels.of, likes)
             if node >= 0:
-                found.keys.append(key)
-                found.pod_class.append(cls)
-                found.pod_request.append(request)
-                found.pod_node.append(node)
+                keys.append(key)
+                classes.append(cls)
+                requests.append(request)
+                places.append(node)
             else:
                 waiting = found.unbound if node_name else found.pending
                 waiting.append(pending_pod(key, pod, cls, request))
         return found
 
-    def _numbers(
-        self, found: Reading, key: str, pod: Pod, cut: Callable[[bytes], bytes], likes: dict[str, _Like]
-    ) -> tuple[int, int]:
-        """The pod's raw class and request. `likes` holds the last pod of each owner that was read in full."""
-        owners, labels = pod.metadata.owner_references, pod.metadata.labels
-        like = likes.get(owners[0].uid) if owners else None
-        if like is not None and classed_alike(pod, like.pod, self.claims):
-            cls, request = like.cls, like.request
-            if labels != like.pod.metadata.labels:
-                kept = cut(bytes(labels))
-                if kept != like.raw[1]:
-                    cls = found.number((like.raw[0], kept, *like.raw[2:]))
-            if not resized_alike(pod.status, like.pod.status):
-                request = self.request(key, pod)
-            return cls, request
+    def _read_in_full(self, found: Reading, key: str, pod: Pod, labels: SelectedLabels) -> _Like:
         raw = self.raw_class(key, pod)
-        raw = (raw[0], cut(bytes(labels)), *raw[2:])
-        cls, request = found.number(raw), self.request(key, pod)
-        if owners:
-            likes[owners[0].uid] = _Like(pod, raw, cls, request)
-        return cls, request
+        raw = (raw[0], labels.of(pod.metadata.labels), *raw[2:])
+        return _Like(pod, raw, found.number(raw), self.request(key, pod))
 
     def raw_class(self, key: str, pod: Pod) -> tuple[object, ...]:
         """The fields of a RawClass, in order: making a named tuple would cost more than all the rest."""
@@ -264,13 +262,11 @@ def _resize_pending(status: PodStatus) -> str | None:
 
 def _features(spec: PodSpec) -> tuple[str, ...]:
     """The features of the kubelet that the pod needs (component-helpers/nodedeclaredfeatures), sorted."""
-    rules = [
-        rule
-        for container in (*(spec.containers or ()), *(spec.init_containers or ()))
-        if container.restart_policy_rules
-        for rule in container.restart_policy_rules
-    ]
-    restarts = any(rule.action == "RestartAllContainers" for rule in rules)
+    ruled = [one.restart_policy_rules for one in spec.containers or () if one.restart_policy_rules]
+    ruled += [one.restart_policy_rules for one in spec.init_containers or () if one.restart_policy_rules]
+    if not ruled and not spec.host_network:  # as of nearly every pod
+        return ()
+    restarts = any(rule.action == "RestartAllContainers" for rules in ruled for rule in rules)
     isolated = spec.host_network and spec.host_users is False
     needed = ((RESTART_ALL, restarts), (USERS_ON_HOST_NETWORK, isolated))
     return tuple(name for name, needs in needed if needs) if restarts or isolated else ()

@@ -10,8 +10,9 @@ from contextlib import suppress
 from typing import TypeVar
 
 import msgspec
+from msgspec import Raw
 
-from underhost.agents.compiled.classes import affinity_keys, spread_keys
+from underhost.agents.compiled.classes import Parser, affinity_keys, spread_keys
 from underhost.agents.site import terms
 from underhost.agents.site.fault import Fault
 from underhost.schemas.kubernetes import EMPTY_LIST, EMPTY_OBJECT, Pod, Service, Workload
@@ -28,12 +29,19 @@ _decode, _encode = msgspec.json.Decoder(dict[str, str] | None).decode, msgspec.j
 class SelectedLabels:
     """The keys that selectors name, and labels cut down to them."""
 
-    def __init__(self, pods: Iterable[Pod], services: Mapping[str, Service], workloads: Mapping[str, Workload]) -> None:
+    def __init__(
+        self,
+        pods: Iterable[Pod],
+        services: Mapping[str, Service],
+        workloads: Mapping[str, Workload],
+        parser: Parser,
+    ) -> None:
+        """`parser` keeps what it parses here, for whoever asks it next."""
         keys = set[str]()
         affinities, spreads = _parts(pods)
-        for affinity in _parsed(affinities, terms.affinity):
+        for affinity, _ in _parsed(affinities, parser.affinity):
             keys |= affinity_keys(affinity)
-        for constraints in _parsed(spreads, terms.spread_constraints):
+        for constraints, _ in _parsed(spreads, parser.spread):
             keys |= spread_keys(constraints)
         for labels in _parsed({bytes(service.spec.selector) for service in services.values()}, terms.labels):
             keys.update(labels)
@@ -45,14 +53,14 @@ class SelectedLabels:
         self.keys = frozenset(keys)
         self._cut = _cutter(self.keys)
 
-    def of(self, raw: bytes) -> bytes:
+    def of(self, raw: bytes | Raw) -> bytes:
         """The labels that count, in the order of their keys; labels that are wrong as they are."""
         try:
             labels = _decode(raw) or {}  # all of it, for what is wrong in the others
             if labels and self._cut is not None:
                 return _encode(self._cut(raw))
         except (msgspec.DecodeError, RecursionError):
-            return raw
+            return bytes(raw)
         keys = self.keys
         found = {key: labels[key] for key in labels if key in keys}
         if len(found) > 1:
@@ -67,7 +75,7 @@ def _parsed(raws: Iterable[bytes], parse: Callable[[bytes], T]) -> Iterable[T]:
             yield parse(data)
 
 
-def _cutter(keys: frozenset[str]) -> Callable[[bytes], object] | None:
+def _cutter(keys: frozenset[str]) -> Callable[[bytes | Raw], object] | None:
     """Reads labels without making anything of those that do not count; None for too many keys, or for odd ones."""
     if len(keys) > _FEW or not all(map(_PLAIN, keys)):
         return None

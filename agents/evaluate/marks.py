@@ -3,7 +3,7 @@
 In: a pod at a place, before or after a change. Out: the sets that the judges work off.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -43,11 +43,13 @@ class Relations:
         self._selectors = selectors
         self._concerns: dict[int, Concern] = {}
         self._separations: dict[SeparationId, Separation] = {}
+        self._every: list[SeparationId] | None = None
 
     def forget(self) -> None:
         """A class is new; its selectors and those of others are matched already."""
         self._concerns.clear()
         self._separations.clear()
+        self._every = None
 
     def of(self, cls: PodClass) -> Concern:
         """What the pods of a class take part in."""
@@ -69,9 +71,11 @@ class Relations:
             found = self._separations[at] = separation_of(self._selectors, at)
         return found
 
-    def every(self) -> list[SeparationId]:
+    def every(self) -> Sequence[SeparationId]:
         """All separations."""
-        return separation_ids(self._selectors)
+        if self._every is None:
+            self._every = separation_ids(self._selectors)
+        return self._every
 
 
 @dataclass

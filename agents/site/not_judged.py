@@ -4,7 +4,7 @@ In: a snapshot, or figures of one. Out: what every document and the page show be
 all is well only where this is empty.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import islice
 
 from underhost.agents.site.owners import FINISHED
@@ -19,13 +19,16 @@ PENDING, NO_NODE, NONE, ANOTHER_SCHEDULER = "pending", "no node", "there are non
 
 def not_judged(snapshot: Snapshot, has: Callable[[str], bool] | None = None) -> list[NotJudged]:
     """What a check of the running pods leaves out; of the pods (`namespace/name`), only those that `has` says."""
-    meant = [pod for name, pod in snapshot.pods.items() if has(name)] if has is not None else snapshot.pods.values()
-    unbound = [pod for pod in meant if not pod.spec.node_name]  # of a large site nearly none
-    waiting = sum(pod.status.phase not in FINISHED for pod in unbound)
-    alive = (pod for pod in meant if pod.status.phase not in FINISHED)
+    waiting = sum(1 for _ in _alive(snapshot.unplaced, has))
+    alive = _alive(snapshot.pods, has)
     # How many there are is told only of a site without nodes; of others, whether there is any.
     count = sum(1 for _ in (islice(alive, 1) if snapshot.nodes else alive))
     return [*hosts_not_judged(snapshot), *pods_not_judged(count, waiting, len(snapshot.nodes))]
+
+
+def _alive(pods: Mapping[str, Pod], has: Callable[[str], bool] | None) -> Iterator[Pod]:
+    """The pods that are meant and have not finished."""
+    return (pod for name, pod in pods.items() if pod.status.phase not in FINISHED and (has is None or has(name)))
 
 
 def hosts_not_judged(snapshot: Snapshot) -> list[NotJudged]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from underhost.schemas.kubernetes import Budget, Namespace, Node, Pod, Service, Workload
 from underhost.schemas.records import NodeHost
@@ -91,6 +92,16 @@ class Snapshot:
     vsphere: bool = False
     joining: Joining = BY_VM
     offsets: Mapping[str, int] = field(default_factory=dict)
+
+    @cached_property
+    def annotated(self) -> Mapping[str, Pod]:
+        """The pods with an annotation that is read: few of a large site."""
+        return {key: pod for key, pod in self.pods.items() if pod.metadata.annotations is not None}
+
+    @cached_property
+    def unplaced(self) -> Mapping[str, Pod]:
+        """The pods without a node: few of a large site."""
+        return {key: pod for key, pod in self.pods.items() if not pod.spec.node_name}
 
     def count_hosts(self) -> int:
         """The hosts; where the input names none, those that nodes are known to be on."""

@@ -22,7 +22,7 @@ def snapshot_of(
     added, pending; a check of what runs leaves both out. Raises BadObjectError for a manifest that the API refuses;
     `objects.within(error)` names its file.
     """
-    made = Expansion(dict(objects.pods), dict(objects.workloads))
+    made = Expansion(objects.pods, objects.workloads)
     if manifests:
         made = expand(objects.pods, objects.nodes, objects.workloads, objects.others, claims=objects.claims)
     inventory = objects.inventory or Inventory()
@@ -59,7 +59,6 @@ def _claims(snapshot: Snapshot) -> list[str]:
     """A note where pods are to be placed whose volumes nobody judges, because the input holds no claim at all."""
     if snapshot.claims:
         return []
-    waiting = (pod for pod in snapshot.pods.values() if not pod.spec.node_name)
-    count = sum(b"persistentVolumeClaim" in bytes(pod.spec.volumes) for pod in waiting)
+    count = sum(b"persistentVolumeClaim" in bytes(pod.spec.volumes) for pod in snapshot.unplaced.values())
     what = "VolumeBinding, VolumeZone and NodeVolumeLimits are not judged"
     return [f"{what}: {count} pending pods have volumes of claims"] if count else []

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 LOOK_AGAIN = 2.0
 """Seconds between two looks of `--watch`."""
-_MADE = 500_000  # objects between two collections: what is made of the input lives as long as the command, too
+_MADE = 1_000_000  # objects between two collections: what is made of the input lives as long as the command, too
 
 
 @dataclass

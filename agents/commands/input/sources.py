@@ -13,7 +13,6 @@ from underhost.agents.site.snapshot import BY_VM, Joining
 from underhost.schemas.errors import InputError
 from underhost.streams.files.objects import Objects
 from underhost.streams.files.reader import STDIN, InputReader
-from underhost.streams.settings.labels import label_key
 
 
 class Found(NamedTuple):
@@ -83,6 +82,8 @@ def _check(given: From) -> None:
     if given.site is not None and given.server is None:
         raise InputError("--site: which site of --server URL; other sources have only one")
     if given.host_label is not None:
+        from underhost.streams.settings.labels import label_key  # pydantic models: 10 ms, which only this needs
+
         try:
             label_key(given.host_label)
         except ValueError as error:

@@ -9,6 +9,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -58,6 +59,7 @@ def _complete_all(tree: dict[str, Any]) -> None:
         _complete_all(item)
 
 
+@cache
 def advice(severity: str, rule: str, *, of_field: bool = False) -> dict[str, str]:
     """What ends such findings, those of lint (`of_field`) or others, and where their runbook is."""
     return {"remedy": remedy_of(severity, rule, of_field=of_field), "runbook": runbook_of(severity, rule)}

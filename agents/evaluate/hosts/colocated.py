@@ -6,8 +6,7 @@ told to be.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
+from collections.abc import Collection, Iterable, Mapping
 
 from underhost.agents.compiled.classes import PodClass
 from underhost.agents.compiled.model import Model
@@ -15,10 +14,10 @@ from underhost.agents.compiled.site import Place
 from underhost.agents.evaluate import findings as f
 from underhost.agents.evaluate.case import Case
 from underhost.agents.evaluate.store import NOTHING, FindingStore
-from underhost.agents.site.owners import PINNED, Application, application_under, controller_of, ready
+from underhost.agents.site.owners import PINNED, Application, application_under, controller_of, ready, running
 from underhost.agents.site.places import HOST, NODE, SamePlace, only_kind, place_of
 from underhost.agents.site.snapshot import Snapshot
-from underhost.schemas.kubernetes import Pod
+from underhost.schemas.kubernetes import OwnerReference, Pod
 from underhost.schemas.records import Domain, Finding
 from underhost.schemas.severities import CO_LOCATED
 
@@ -28,6 +27,7 @@ REASON_NODE = "all ready replicas share a node"
 NO_REPLICAS = (*PINNED, "Job")  # a Job's pods share the work; they do not stand in for one another
 _BY_WORKLOAD = ("ReplicaSet", "VirtualMachineInstance")  # kinds whose application the workloads tell
 _Owner = tuple[str, str, str]  # namespace, kind, name
+_NOWHERE = SamePlace("", "", "", "")
 
 
 class CoLocated:
@@ -45,8 +45,10 @@ class CoLocated:
     def judge_all(self, case: Case) -> None:
         """Look at every application; violations and physical findings are in the store already."""
         self._only = only_kind(case.snapshot)
-        for one in _in_one_place(case.snapshot, case.model):
-            self._put(case, one.application, one.members, one.place)
+        together = _in_one_place(case.snapshot)
+        classes = _classes(case.model, {key for one in together for key in one.pods}) if together else {}
+        for one in together:
+            self._put(case, one.application, {key: classes[key] for key in one.pods}, one.place)
         self._store.take_regrouped()
 
     def index(self, snapshot: Snapshot, places: Mapping[str, Place]) -> None:
@@ -173,54 +175,49 @@ def _finding(snapshot: Snapshot, application: Application, pods: list[str], plac
 
 
 class _Together:
-    """The ready replicas of an application by class, as long as they are in one place."""
+    """The ready replicas of an application, as long as they are in one place."""
 
-    __slots__ = ("application", "members", "place", "spread")
+    __slots__ = ("application", "place", "pods", "spread")
 
-    def __init__(self, application: Application, place: SamePlace) -> None:
-        self.application, self.place, self.spread = application, place, False
-        self.members: dict[str, int] = {}
+    def __init__(self, application: Application) -> None:
+        self.application, self.place, self.spread = application, _NOWHERE, False
+        self.pods: list[str] = []
 
 
-def _in_one_place(snapshot: Snapshot, model: Model) -> Iterator[_Together]:
+def _in_one_place(snapshot: Snapshot) -> list[_Together]:
     """The applications of two or more ready replicas that are all in one place.
 
-    Most applications are spread after their second pod: of their others nothing more is read than the owner.
+    Most applications are spread after their second pod, and replicas are mostly listed one after another, with what was
+    read of their owner shared: of most pods nothing more is looked at.
     """
-    of_owner: dict[tuple[str, str, str], _Together] = {}
+    of_owner: dict[_Owner, _Together] = {}
     of_application: dict[Application, _Together] = {}
-    pods = snapshot.pods
-    for key, cls, place in _placed(snapshot, model):
-        meta = pods[key].metadata
-        owners = meta.owner_references
-        if not owners:
+    owners: list[OwnerReference] | None = None
+    namespace, seen = "", None
+    for key, pod in snapshot.pods.items():
+        meta = pod.metadata
+        if meta.owner_references is not owners or meta.namespace != namespace:
+            owners, namespace = meta.owner_references, meta.namespace
+            owner, seen = controller_of(owners), None
+            if owner is not None and owner.kind not in NO_REPLICAS:
+                identity = (namespace, owner.kind, owner.name)
+                seen = of_owner.get(identity)
+                if seen is None:
+                    application = application_under(snapshot, owner, namespace)
+                    seen = of_owner[identity] = of_application.setdefault(application, _Together(application))
+        if seen is None or seen.spread or meta.deletion_timestamp is not None or not running(pod) or not ready(pod):
             continue
-        owner = owners[0] if owners[0].controller else controller_of(owners)
-        if owner is None:
-            continue
-        identity = (owner.name, meta.namespace, owner.kind)
-        seen = of_owner.get(identity)
-        if seen is None:
-            if owner.kind in NO_REPLICAS:
-                continue
-            application = application_under(snapshot, owner, meta.namespace)
-            seen = of_owner[identity] = of_application.setdefault(application, _Together(application, place))
-        if seen.spread or meta.deletion_timestamp is not None or not ready(pods[key]):
-            continue
-        if not seen.members:
+        place = place_of(snapshot, pod.spec.node_name)
+        if not seen.pods:
             seen.place = place
-        seen.spread = seen.place is not place and seen.place != place
-        seen.members[key] = cls
-    return (seen for seen in of_application.values() if not seen.spread and len(seen.members) > 1)
+        seen.spread = seen.place != place
+        seen.pods.append(key)
+    return [seen for seen in of_application.values() if not seen.spread and len(seen.pods) > 1]
 
 
-def _placed(snapshot: Snapshot, model: Model) -> Iterable[tuple[str, int, SamePlace]]:
-    """(pod, class, place) of every bound pod; an absent node is a place of its own."""
-    places = [place_of(snapshot, name) for name in model.nodes.names]
-    running = model.running
-    there = zip(running.keys, running.classes.tolist(), map(places.__getitem__, running.nodes.tolist()), strict=True)
-    elsewhere = []
-    for pod in model.unbound:
-        node = snapshot.pods[pod.key].spec.node_name
-        elsewhere.append((pod.key, pod.cls, place_of(snapshot, node)))
-    return chain(there, elsewhere)
+def _classes(model: Model, pods: Collection[str]) -> dict[str, int]:
+    """The classes of these pods, which are bound."""
+    found = {pod.key: pod.cls for pod in model.unbound if pod.key in pods}
+    placed = zip(model.running.keys, model.running.classes.tolist(), strict=True)
+    found.update((key, cls) for key, cls in placed if key in pods)
+    return found

@@ -7,6 +7,7 @@ from msgspec import Raw
 from msgspec.json import encode
 from support.build import HOST, a_node, a_pod, a_site, app, nodes, term
 
+from underhost.agents.compiled.classes import Parser
 from underhost.agents.compiled.model import compile
 from underhost.agents.compiled.selected_labels import SelectedLabels
 from underhost.agents.evaluate.evaluator import Evaluator
@@ -40,7 +41,7 @@ def test_services_and_owners_name_labels_as_well() -> None:
         "ReplicaSet", Metadata(name="web", namespace="shop"), "apps/v1",
         WorkloadSpec(selector=Raw(b'{"matchExpressions":[{"key":"tier","operator":"Exists"}]}')),
     )  # fmt: skip
-    selected = SelectedLabels([], {"shop/web": service}, {"ReplicaSet/shop/web": owner})
+    selected = SelectedLabels([], {"shop/web": service}, {"ReplicaSet/shop/web": owner}, Parser(64))
     assert selected.of(b'{"tier":"gold","pod":"web-1","app":"web"}') == b'{"app":"web","tier":"gold"}'
 
 
@@ -55,7 +56,7 @@ def test_services_and_owners_name_labels_as_well() -> None:
 def test_labels_are_cut_alike_however_many_keys_are_named(more: list[str]) -> None:
     selector = encode(dict.fromkeys(["app", "tier", *more], "x"))
     service = Service(Metadata(name="web", namespace="shop"), ServiceSpec(Raw(selector)))
-    selected = SelectedLabels([], {"shop/web": service}, {})
+    selected = SelectedLabels([], {"shop/web": service}, {}, Parser(64))
     assert selected.of(b'{"tier":"\\u0067old", "pod":"web-1","app":"web"}') == b'{"app":"web","tier":"gold"}'
     assert selected.of(b'{"pod":"web-1"}') == selected.of(b"null") == selected.of(b"{}") == b"{}"
     assert selected.of(b'{"app":"web","pod":1}') == b'{"app":"web","pod":1}', "wrong, and refused as it is"
