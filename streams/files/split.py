@@ -18,6 +18,7 @@ _LOGS_BEGIN, _LOGS_END = b"==== START logs for ", re.compile(rb"^==== END logs f
 _SEPARATORS = re.compile(rb"[\s,]*")
 _LARGE, _LEAST_ITEM = 1 << 20, 12
 """Where items are longer than this many bytes, the list of them takes less memory than five times the text."""
+_COMMA, _PIECE = ord(","), 1 << 18
 _JSON = re.compile(rb"""\{\s*(?:["}]|$)|\[\s*(?:["{\[\]0-9-]|null\b|true\b|false\b|$)""")
 
 
@@ -69,7 +70,14 @@ def _without_logs(rest: memoryview) -> memoryview:
 
 def is_dense(data: bytes | memoryview | msgspec.Raw) -> bool:
     """Whether a list in a large text could have so many items that taking hold of each takes many times its size."""
-    return len(memoryview(data)) > _LARGE and bytes(data).count(b",") * _LEAST_ITEM > len(memoryview(data))
+    size = len(memoryview(data))
+    if size <= _LARGE:
+        return False
+    import numpy as np  # 50 ms that small files do not need; it counts in a third of the time
+
+    text = np.frombuffer(memoryview(data), np.uint8)
+    pieces = (text[at : at + _PIECE] for at in range(0, size, _PIECE))
+    return sum(int(np.count_nonzero(piece == _COMMA)) for piece in pieces) * _LEAST_ITEM > size
 
 
 def items_of(array: msgspec.Raw) -> Iterator[msgspec.Raw]:
