@@ -33,6 +33,8 @@ GO_NAMES = (
 STATUS = "Status"
 _REFUSED = {"Table": TABLE, STATUS: "is a Status, what the API server answers instead of objects"}
 INVENTORY, FOREIGN, UNKNOWN = "Inventory", "", "?"
+HELD = 64 << 20
+"""Bytes of a text up to which what was read of it holds the whole: copies of its parts would take as much."""
 _LOOKED_AT = 1000
 """Items of a list without a kind: where none of so many says its kind, it is no list of objects."""
 MOST_OF_AN_OBJECT, MOST_PARTS = 16 << 20, 250_000
@@ -98,17 +100,18 @@ def read_document(data: Text, place: FilePlace, into: Collected) -> str:
     An Inventory, and a document that is no Kubernetes object (kind FOREIGN), are left to the caller. Raises
     msgspec.DecodeError where the text is not one JSON document, and RecursionError.
     """
+    own = len(memoryview(data)) > HELD
     with _paused_gc():
         dense = _list_of(Raw(bytes(data))) if is_dense(data) else None
         if dense is not None:
-            return _read_items(*dense, place, into)
+            return _read_items(*dense, place, into, own)
         try:
             document = _document.decode(data)
         except msgspec.ValidationError as error:
             return _read_loosely(data, place, into, error)
         kind, metadata = document.kind, document.metadata
         if document.items is not UNSET and _may_list(kind):
-            return _read_items(document.items or (), kind, document.api_version, place, into)
+            return _read_items(document.items or (), kind, document.api_version, place, into, own)
         if not kind and document.go_items is not UNSET:
             return _read_go_list(document.go_items, data, place, into)
         if kind in _REFUSED:
@@ -148,7 +151,7 @@ def _read_go_list(items: Raw, data: Text, place: FilePlace, into: Collected) -> 
     kind = kind_addressed(address) or ("" if address else place.told)
     if kind:
         as_api = (raw if _is_huge(raw) else api_object(raw) for raw in raws)
-        return _read_items(as_api, f"{kind}List", "", place, into)
+        return _read_items(as_api, f"{kind}List", "", place, into, own=False)
     count = sum(1 for _ in raws)
     if address:
         into.ignored[address.rpartition("/")[2]] += count
@@ -167,8 +170,11 @@ def _address(data: Text) -> str:
     return link.self_link or (link.metadata.self_link if link.metadata else "")
 
 
-def _read_items(raws: Iterable[Raw], kind: str, api_version: str, place: FilePlace, into: Collected) -> str:
-    """Read the items of a list; of one without a kind only where an item, or the place, tells of which kind it is."""
+def _read_items(raws: Iterable[Raw], kind: str, api_version: str, place: FilePlace, into: Collected, own: bool) -> str:
+    """Read the items of a list; of one without a kind only where an item, or the place, tells of which kind it is.
+
+    `own`: what is kept of them is not to hold the text of the whole list in memory.
+    """
     implied = _implied(kind, api_version)
     if not kind:
         implied = (place.told, "")
@@ -177,7 +183,7 @@ def _read_items(raws: Iterable[Raw], kind: str, api_version: str, place: FilePla
             return FOREIGN
         raws = chain(some, raws)
     file = place.file
-    for index, raw in read_pods(raws, file, implied, into, beyond=_is_huge):
+    for index, raw in read_pods(raws, file, implied, into, own=own, beyond=_is_huge):
         if _is_huge(raw):
             into.faults.add(_huge(raw, f"items[{index}]", file))
             continue
@@ -185,7 +191,7 @@ def _read_items(raws: Iterable[Raw], kind: str, api_version: str, place: FilePla
             break
         at = f"items[{index}]"
         try:
-            item = _item.decode(raw := Raw(bytes(raw)))  # its parts are kept, and are to hold no more than its own text
+            item = _item.decode(raw := Raw(bytes(raw)) if own else raw)
         except msgspec.ValidationError:
             _read_again(raw, file, into, implied, at)
             continue
@@ -247,7 +253,7 @@ def _read_loosely(data: Text, place: FilePlace, into: Collected, error: msgspec.
     text = Raw(bytes(data))
     listed = _list_of(text)
     if listed is not None:
-        return _read_items(*listed, place, into)
+        return _read_items(*listed, place, into, own=False)
     if _is_huge(text):
         into.faults.add(_huge(text, "", place.file))
         return UNKNOWN

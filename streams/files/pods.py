@@ -18,6 +18,8 @@ from underhost.streams.files.collect import NAME_MAX, Collected
 from underhost.streams.files.faults import Shapes, begins, pod_shapes
 
 _POD, _CORE = "Pod", ("", "v1")
+_ALONE = 1000
+"""Pods that share nothing of which the text is copied, however few others there are."""
 
 
 class _ListedPod(Struct, rename="camel", gc=False):
@@ -34,21 +36,29 @@ _decode = msgspec.json.Decoder(_ListedPod).decode
 
 
 def read_pods(
-    raws: Iterable[Raw], file: str, implied: tuple[str, str], into: Collected, *, beyond: Callable[[Raw], bool]
+    raws: Iterable[Raw],
+    file: str,
+    implied: tuple[str, str],
+    into: Collected,
+    *,
+    own: bool,
+    beyond: Callable[[Raw], bool],
 ) -> Iterator[tuple[int, Raw]]:
     """Read the ordinary pods among the items of a list; the others are given back, each with its position.
 
-    `implied`: kind and apiVersion of the list. What is `beyond` bounds is given back unread.
+    `implied`: kind and apiVersion of the list. `own`: the raw parts that are kept are not to hold the text of the whole
+    list in memory. Where most pods share nothing they do all the same: copies would take as much. What is `beyond`
+    bounds is given back unread.
     """
     pods, likes, shapes, origins = into.objects.pods, into.likes, into.shapes, into.objects.origins
     are_pods, are_core, is_first = implied[0] == _POD, implied[1] in _CORE, file == into.first_file
-    owned = False
+    copied, alone = False, 0
     for index, raw in enumerate(raws):
         if beyond(raw):
             yield index, raw
             continue
         try:
-            item = _decode(_own(raw) if owned else raw)
+            item = _decode(_copied(raw) if copied else raw)
         except msgspec.ValidationError:
             yield index, raw
             continue
@@ -70,11 +80,15 @@ def read_pods(
         owner = meta.owner_references[0].uid if meta.owner_references else ""
         like = likes.get(owner)
         try:
-            pod = None if like is None else _shared(item, like, shapes)
+            pod = None if like is None else _shared(item, like, shapes, own)
             if pod is not None:
-                owned = False
-            else:  # its raw parts are kept, and are not to hold the text of the whole file; so may be those of the next
-                item, owned = item if owned else _decode(_own(raw)), True
+                copied = False
+            else:
+                alone += 1
+                own = own and alone < _ALONE + index // 4
+                if own and not copied:
+                    item = _decode(_copied(raw))
+                copied = own  # as those of the next may be kept, too
                 pod = k8s.Pod(item.metadata, item.spec, item.status)
                 pod_shapes(pod, shapes)
                 if owner:
@@ -87,7 +101,7 @@ def read_pods(
             origins[f"{_POD}/{key}"] = file
 
 
-def _shared(item: _ListedPod, like: k8s.Pod, shapes: Shapes) -> k8s.Pod | None:
+def _shared(item: _ListedPod, like: k8s.Pod, shapes: Shapes, own: bool) -> k8s.Pod | None:
     """The pod with the parts of another pod of its owner, which saves most of its memory and of the checks.
 
     None where their specs differ. Raises BadObjectError.
@@ -102,17 +116,21 @@ def _shared(item: _ListedPod, like: k8s.Pod, shapes: Shapes) -> k8s.Pod | None:
         force_setattr(meta, "labels", its.labels)
     else:
         shapes.strings(meta.labels, "metadata.labels")
-        force_setattr(meta, "labels", _own(meta.labels))
+        if own:
+            force_setattr(meta, "labels", _copied(meta.labels))
     if volumes is not k8s.EMPTY_LIST:
         begins(volumes, "[", "spec.volumes")
-        force_setattr(shared, "volumes", _own(volumes))
+        if own:
+            force_setattr(shared, "volumes", _copied(volumes))
     if meta.owner_references == its.owner_references:
         force_setattr(meta, "owner_references", its.owner_references)
     if status == like.status:
-        return k8s.Pod(meta, shared, like.status)
-    return k8s.Pod(meta, shared, k8s.decode(k8s.encode(status), k8s.PodStatus))  # its raw parts, in a text of its own
+        status = like.status
+    elif own:
+        status = k8s.decode(k8s.encode(status), k8s.PodStatus)
+    return k8s.Pod(meta, shared, status)
 
 
-def _own(raw: Raw) -> Raw:
+def _copied(raw: Raw) -> Raw:
     """The same text, which holds no other in memory."""
     return Raw(bytes(raw))

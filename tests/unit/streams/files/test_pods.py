@@ -109,7 +109,10 @@ def test_the_quick_way_reads_and_says_what_the_other_does(
     assert quick == read([first, second])
 
 
-def test_what_was_read_of_a_list_does_not_hold_the_text_of_the_whole(tmp_path: Path) -> None:
+def test_what_was_read_of_a_large_list_does_not_hold_the_text_of_the_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files_documents, "HELD", 1 << 20)
     resized = {"containerStatuses": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}
     volumes = [{"name": "token"}]
     pods = [a_pod("alone"), *(replica(at, volumes=volumes) for at in range(3)), {**replica(4), "status": resized}]
