@@ -12,7 +12,7 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from typing import BinaryIO, NamedTuple
+from typing import IO, BinaryIO, NamedTuple
 
 from underhost.streams.files.text import BadText
 
@@ -70,7 +70,7 @@ def _tarred(data: bytes, wanted: Callable[[str], bool], most: Unpacking) -> Iter
             if member.isreg() and not member.issparse() and wanted(member.name):
                 _check(member.name, member.size, most)
                 content = archive.extractfile(member)
-                yield member.name, content.read() if content else b""
+                yield member.name, _whole(content) if content else b""
 
 
 def _zipped(data: bytes, wanted: Callable[[str], bool], most: Unpacking) -> Iterator[tuple[str, bytes]]:
@@ -84,7 +84,16 @@ def _zipped(data: bytes, wanted: Callable[[str], bool], most: Unpacking) -> Iter
                 left -= member.file_size
                 if left < 0:
                     raise BadText(_too_much(most.of(len(data))))
-                yield member.filename, archive.read(member)
+                with archive.open(member) as content:
+                    yield member.filename, _whole(content)
+
+
+def _whole(content: IO[bytes]) -> bytes:
+    """What is in a file of an archive: read in pieces, as all of it at once would be held two or three times."""
+    held = io.BytesIO()
+    while piece := content.read(_PIECE):
+        held.write(piece)
+    return held.getvalue()
 
 
 def _check(name: str, size: int, most: Unpacking) -> None:

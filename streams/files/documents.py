@@ -23,7 +23,7 @@ from underhost.streams.files.go_names import api_object
 from underhost.streams.files.kinds import GROUPS, is_read
 from underhost.streams.files.places import kind_addressed
 from underhost.streams.files.pods import read_pods
-from underhost.streams.files.split import is_dense, items_of
+from underhost.streams.files.split import head, is_dense, items_of
 
 TABLE = "is a Table, what the API server answers for printing, without the objects: use `kubectl get … -o json`"
 GO_NAMES = (
@@ -272,13 +272,13 @@ def _read_loosely(data: Text, place: FilePlace, into: Collected, error: msgspec.
 
 def _list_of(text: Raw) -> tuple[Iterable[Raw], str, str] | None:
     """The items, kind and apiVersion of a list, None where the text is none."""
-    if bytes(text)[:4096].lstrip()[:1] == b"[":
+    if head(text)[:1] == b"[":
         return items_of(text), "", ""
     try:
         listed = _raw_list.decode(text)
     except msgspec.ValidationError:
         return None
-    if isinstance(listed.items, UnsetType) or bytes(listed.items)[:1] != b"[" or not _may_list(listed.kind):
+    if isinstance(listed.items, UnsetType) or head(listed.items)[:1] != b"[" or not _may_list(listed.kind):
         return None
     return items_of(listed.items), listed.kind, listed.api_version
 

@@ -150,6 +150,7 @@ class InputReader:
             for name, content in archives.files_of(data, _is_wanted):
                 some = True
                 self._read_text(content, FilePlace(f"{file}:{name}", kind_told(PurePosixPath(name)), lenient=True))
+                del content  # else it would be held until the next file is read
         except BadText as error:
             self._faults.add(f"{file}: {error}")
             return

@@ -16,6 +16,7 @@ _SMALL = 1_000_000
 _BYTE = re.compile(r" \(byte (\d+)\)$")
 _LOGS_BEGIN, _LOGS_END = b"==== START logs for ", re.compile(rb"^==== END logs for .*$\n?", re.MULTILINE)
 _SEPARATORS = re.compile(rb"[\s,]*")
+_HEAD = 4096
 _LARGE, _LEAST_ITEM = 1 << 20, 12
 """Where items are longer than this many bytes, the list of them takes less memory than five times the text."""
 _COMMA, _PIECE = ord(","), 1 << 18
@@ -24,7 +25,7 @@ _JSON = re.compile(rb"""\{\s*(?:["}]|$)|\[\s*(?:["{\[\]0-9-]|null\b|true\b|false
 
 def looks_like_json(data: bytes) -> bool:
     """Whether the text is JSON. `{` alone does not prove it: KYAML begins so, too, but with an unquoted key."""
-    return _JSON.match(data[:4096].lstrip()) is not None
+    return _JSON.match(head(data)) is not None
 
 
 def other_documents(data: bytes, error: msgspec.DecodeError) -> Iterator[bytes | memoryview]:
@@ -61,11 +62,16 @@ def _json_documents(data: bytes) -> Iterator[memoryview]:
 def _without_logs(rest: memoryview) -> memoryview:
     """The text from the next object on: `kubectl cluster-info dump` writes containers' logs between its lists."""
     while True:
-        head = bytes(rest[:4096]).lstrip()
-        if not head.startswith(_LOGS_BEGIN):
-            return rest if head else rest[len(rest) :]
+        begin = head(rest)
+        if not begin.startswith(_LOGS_BEGIN):
+            return rest if begin else rest[len(rest) :]
         end = _LOGS_END.search(rest)
         rest = rest[end.end() :] if end else rest[len(rest) :]
+
+
+def head(data: bytes | memoryview | msgspec.Raw) -> bytes:
+    """How the text begins, without blanks. `bytes` of a Raw would be a copy of all of it."""
+    return bytes(memoryview(data)[:_HEAD]).lstrip()
 
 
 def is_dense(data: bytes | memoryview | msgspec.Raw) -> bool:
@@ -82,7 +88,8 @@ def is_dense(data: bytes | memoryview | msgspec.Raw) -> bool:
 
 def items_of(array: msgspec.Raw) -> Iterator[msgspec.Raw]:
     """The items of a JSON array one after another, which is slow, and holds none of those that are not looked at."""
-    rest = memoryview(array)[bytes(array).index(b"[") + 1 :]
+    rest = memoryview(array)
+    rest = rest[bytes(rest[:_HEAD]).index(b"[") + 1 :]
     while bytes(rest[(at := _end(rest)) : at + 1]) != b"]":
         rest = rest[at:]
         try:

@@ -5,6 +5,7 @@ import io
 import json
 import lzma
 import tarfile
+import tracemalloc
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -133,6 +134,22 @@ def test_a_bundle_is_read_as_an_archive(tmp_path: Path, tree: Tree, form: str) -
     objects = load_files([path])
     assert read(objects) == (["n1"], ["shop/db-0"])
     assert objects.first_file.startswith(f"{path}:")
+
+
+@pytest.mark.parametrize("form", ["bundle.tar.gz", "bundle.zip"])
+def test_the_files_of_an_archive_are_held_once_and_one_at_a_time(tmp_path: Path, form: str) -> None:
+    cut_off = b'{"kind": "Pod", "apiVersion": ' + b" " * 8_000_000
+    path = tmp_path / form
+    path.write_bytes(FORMS[form]({"a/pods.json": cut_off, "b/pods.json": cut_off}))
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError) as caught:
+            load_files([path])
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert [fault.split(": ")[1] for fault in caught.value.faults] == ["not valid JSON", "not valid JSON"]
+    assert peak < path.stat().st_size + 1.5 * len(cut_off)
 
 
 def test_an_archive_is_read_from_standard_input() -> None:
