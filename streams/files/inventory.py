@@ -7,16 +7,33 @@ from collections import Counter
 from typing import Any
 
 import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.structs import replace
 
 from underhost.schemas.errors import BadObjectError
 from underhost.schemas.vsphere import AUTOMATION, DISABLED, Inventory
 from underhost.streams.files.faults import fault_of
+from underhost.streams.files.split import head
 
 WRITES = "`underhost inventory` writes one from vCenter"
 STATES = ("connected", "maintenance", "disconnected")
 POWERS = ("on", "off")
 RULE_TYPES = ("anti-affinity", "affinity", "vm-host", "other")
+_LARGE, _LEAST_PART = 1 << 20, 8
+"""Bytes of a text, and of a part of it: those of a hundred thousand VMs with short names are longer."""
+
+
+class _Parts(Struct, rename="camel"):
+    """An inventory whose parts are not read yet."""
+
+    kind: Raw | UnsetType = UNSET
+    api_version: Raw | UnsetType = UNSET
+    hosts: Raw | UnsetType = UNSET
+    vms: Raw | UnsetType = UNSET
+    clusters: Raw | UnsetType = UNSET
+
+
+_parts = msgspec.json.Decoder(_Parts)
 
 
 def read_inventory(data: bytes, file: str) -> Inventory:
@@ -24,9 +41,10 @@ def read_inventory(data: bytes, file: str) -> Inventory:
 
     Raises BadObjectError (with the first fault: file and field named), msgspec.DecodeError, RecursionError.
     """
-    value = msgspec.json.decode(data)
-    if not isinstance(value, dict):
+    msgspec.json.decode(data, type=Raw)  # is it JSON at all? This holds nothing of it
+    if head(data)[:1] != b"{":
         raise BadObjectError(f"expected an object with hosts and vms: {WRITES}", file=file)
+    value = _known_parts(data, file)
     kind = value.get("kind", "Inventory")
     if kind != "Inventory":
         raise BadObjectError(f"is a {str(kind)[:60]!r}, not an Inventory: {WRITES}", file=file)
@@ -39,6 +57,26 @@ def read_inventory(data: bytes, file: str) -> Inventory:
         raise fault_of(error, file=file, data=msgspec.json.encode(value)) from error
     _check(value, inventory, file)
     return _canonical(inventory, file)
+
+
+def _known_parts(data: bytes, file: str) -> dict[str, Any]:
+    """The parts that an inventory has, as they are written; of others nothing is held."""
+    parts = msgspec.structs.asdict(_parts.decode(data))
+    found: dict[str, Any] = {}
+    for field in msgspec.structs.fields(_Parts):
+        raw = parts[field.name]
+        if raw is not UNSET:
+            if _is_of_tiny_parts(bytes(raw)):
+                raise BadObjectError(
+                    f"has more parts than an inventory of its size: {WRITES}", field=field.encode_name, file=file
+                )
+            found[field.encode_name] = msgspec.json.decode(raw)
+    return found
+
+
+def _is_of_tiny_parts(text: bytes) -> bool:
+    """Whether taking hold of all parts of a large text would take many times its size."""
+    return len(text) > _LARGE and sum(map(text.count, (b",", b"{", b"["))) * _LEAST_PART > len(text)
 
 
 def _repair(value: dict[str, Any]) -> None:

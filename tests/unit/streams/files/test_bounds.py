@@ -101,6 +101,35 @@ def test_one_object_of_many_parts_takes_no_memory_for_each(tmp_path: Path, text:
     assert peak < 10 * len(text) + (1 << 20)
 
 
+NESTED = b"[" + b",".join([b'{"a":' * 100 + b"[]" + b"}" * 100] * 2_000) + b"]"
+TINY = "has more parts than an inventory of its size: `underhost inventory` writes one from vCenter"
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        pytest.param(b'{"hosts":[],"more":' + NESTED + b"}", None, id="in a part that inventories do not have"),
+        pytest.param(b'{"more":' + NESTED, "not valid JSON: input data was truncated (line 1)", id="cut off"),
+        pytest.param(b'{"kind":' + NESTED + b"}", f"kind: {TINY}", id="in place of the kind"),
+        pytest.param(b'{"hosts":' + NESTED + b"}", f"hosts: {TINY}", id="in place of hosts"),
+    ],
+)
+def test_parts_of_an_inventory_take_no_memory_for_each(tmp_path: Path, text: bytes, fault: str | None) -> None:
+    path = tmp_path / "inventory.json"
+    path.write_bytes(text)
+    said: list[str] = []
+    tracemalloc.start()
+    try:
+        load_files([], inventory=path)
+    except InputError as error:
+        said = list(error.faults)
+    finally:
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert said == ([f"{path}: {fault}"] if fault else [])
+    assert peak < 10 * len(text)
+
+
 def test_what_is_no_regular_file_in_a_directory_is_noted(tmp_path: Path) -> None:
     (tmp_path / "n.json").write_text('{"kind": "Node", "metadata": {"name": "n1", "uid": "u"}}')
     os.mkfifo(tmp_path / "pipe.json")
