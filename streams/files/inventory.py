@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from underhost.schemas.errors import BadObjectError
 from underhost.schemas.vsphere import AUTOMATION, DISABLED, Inventory
 from underhost.streams.files.faults import fault_of
-from underhost.streams.files.split import head
 
 WRITES = "`underhost inventory` writes one from vCenter"
 STATES = ("connected", "maintenance", "disconnected")
@@ -42,7 +41,7 @@ def read_inventory(data: bytes, file: str) -> Inventory:
     Raises BadObjectError (with the first fault: file and field named), msgspec.DecodeError, RecursionError.
     """
     msgspec.json.decode(data, type=Raw)  # is it JSON at all? This holds nothing of it
-    if head(data)[:1] != b"{":
+    if not data[:4096].lstrip().startswith(b"{"):
         raise BadObjectError(f"expected an object with hosts and vms: {WRITES}", file=file)
     value = _known_parts(data, file)
     kind = value.get("kind", "Inventory")

@@ -9,9 +9,9 @@ from pkgutil import resolve_name
 
 OURS = "underhost.agents"
 PACES: dict[str, float] = {
-    f"{OURS}.sinks.labels.decider:QUIET": 0.3,
-    f"{OURS}.sinks.labels.decider:AFTER_FAILURE": 1.0,
-    f"{OURS}.sinks.labels.decider:AFTER_REFUSAL": 3.0,
+    f"{OURS}.sinks.labels.pace:QUIET": 0.3,
+    f"{OURS}.sinks.labels.pace:AFTER_FAILURE": 1.0,
+    f"{OURS}.sinks.labels.pace:AFTER_REFUSAL": 3.0,
     f"{OURS}.sinks.evictions.decider:LOOK": 0.1,
     f"{OURS}.sinks.evictions.drs_first:PATIENCE": 1.0,
     f"{OURS}.sinks.evictions.decider:AGAIN": 1.0,

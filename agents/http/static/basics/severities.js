@@ -9,7 +9,8 @@ const rows = new Map();
 /** Take the rows of `/api/v1/severities`, worst first. */
 export function setSeverities(severities) {
   rows.clear();
-  severities.forEach((row, rank) => rows.set(row.name, { ...row, rank }));
+  const byRule = (table) => new Map(Object.entries(table)); // a rule may have any name: an object also has a "constructor"
+  severities.forEach((row, rank) => rows.set(row.name, { ...row, rank, remedies: byRule(row.remedies), runbooks: byRule(row.runbooks) }));
 }
 
 /** All names, worst first. */
@@ -25,8 +26,8 @@ export const isGrave = (severity) => rows.get(severity)?.grave ?? false;
 export function adviceOn({ severity, rule }) {
   const row = rows.get(severity);
   if (!row) return [];
-  const href = row.runbooks[rule] ?? row.runbook;
-  const remedy = (row.remedies[rule] ?? row.remedy).split("`"); // what is between two of them is code
+  const href = row.runbooks.get(rule) ?? row.runbook;
+  const remedy = (row.remedies.get(rule) ?? row.remedy).split("`"); // what is between two of them is code
   return [remedy.map((part, at) => (at % 2 ? el("code", {}, part) : part)), " ", el("a", { class: "link", href, target: "_blank", rel: "noopener" }, "Runbook")];
 }
 
