@@ -145,7 +145,7 @@ def moved_by_hand(vm: str, host: str) -> list[Step]:
 
 
 def host_fails(host: str, home: Mapping[str, str]) -> list[Step]:
-    """The round of a host that dies: HA asks no rule, and starts a VM beside a replica of what is on it.
+    """The round of a host that dies: HA checks no rule, and starts a VM beside a replica of what is on it.
 
     `home` is the host of every VM at the beginning, by names.
     """
@@ -290,7 +290,8 @@ def _quorum_shares(workload: str, vm: str, host: str) -> Told:
 
 def _host_dies(host: str, vms: list[str]) -> Told:
     return [
-        f"{host} fails, and {' and '.join(vms)} with it. In 15 s HA restarts them where there is room: it asks no rule."
+        f"{host} fails, and {' and '.join(vms)} with it. In 15 s HA restarts them where there is room: HA checks no "
+        "rule."
     ]
 
 

@@ -226,7 +226,7 @@ def _covered(expected: int, current: int, desired: int, pods: list[str], attaina
 def _failed(budget: Budget, current: int, pods: list[str], scale: "_Scale", why: str) -> Covered:
     """The owners' scale is not to be had. The live controller may know more than the input, so its status is believed.
 
-    Where it wrote none, its own sync fails just so, and a failed sync allows nothing.
+    Where it wrote none, its own sync fails in the same way, and a failed sync allows nothing.
     """
     status = budget.status
     if 0 < status.observed_generation >= budget.metadata.generation:

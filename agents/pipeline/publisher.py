@@ -57,7 +57,9 @@ class AgentPublisher:
 
 
 class Outbox:
-    """Records of many who each wait for their own: what comes while one batch is under way becomes the next one.
+    """Records of several callers, each of which waits for its own.
+
+    What comes while one batch is under way becomes the next one.
 
     Publishes in the order of the calls. `what` names its records, for the log.
     """

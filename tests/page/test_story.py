@@ -71,7 +71,7 @@ def test_a_host_dies_and_what_ha_breaks_is_repaired(
         demo.do(lambda: demo.site.fail_host("esx-1"))
         expect(host(page, "esx-1").locator(".flag")).to_have_text("disconnected")
         expect(host(page, "esx-1").locator(".empty")).to_have_text("no node here")
-        expect(host(page, "esx-2")).to_contain_class("wrong grave")  # HA asks no rule: two databases on one host
+        expect(host(page, "esx-2")).to_contain_class("wrong grave")  # HA checks no rule: two databases on one host
         chip = page.locator("#summary .chip", has_text="physical")
         expect(chip).to_have_text("physical 1")
 

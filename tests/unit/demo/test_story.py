@@ -248,8 +248,8 @@ def test_a_round_knows_nothing_of_the_one_before() -> None:
     [
         pytest.param(
             host_fails("esx-1", {"kni-worker": "esx-1", "kni-worker2": "esx-1", "kni-worker6": "esx-3"}),
-            "esx-1 fails, and kni-worker and kni-worker2 with it. In 15 s HA restarts them where there is room: it "
-            "asks no rule.",
+            "esx-1 fails, and kni-worker and kni-worker2 with it. In 15 s HA restarts them where there is room: HA "
+            "checks no rule.",
             [Act(Verb.HOLD_DRS), Act(Verb.FAIL, "esx-1")],
             id="a host fails",
         ),

@@ -1,8 +1,10 @@
 """The wheel ships every folder, nothing imports a folder by its bare name, and importing does nothing."""
 
+import shutil
 import subprocess
 import sys
 import tomllib
+import zipfile
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -26,6 +28,21 @@ def test_every_package_folder_is_listed_for_the_wheel() -> None:
     }
     without_modules = {"underhost.agents.http.static", "underhost.runbooks"}  # the page, and what it links to
     assert on_disk | without_modules == set(listed)
+
+
+def test_the_wheel_is_built_without_a_warning_and_holds_the_page(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    for folder in (*FOLDERS, "docs/runbooks"):
+        shutil.copytree(ROOT / folder, source / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    build = "import sys; from setuptools.build_meta import build_wheel; build_wheel(sys.argv[1])"
+    done = subprocess.run([sys.executable, "-c", build, str(tmp_path)], cwd=source, capture_output=True, text=True)
+    assert (done.returncode, [line for line in done.stderr.splitlines() if "Warning" in line]) == (0, []), done.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    held = zipfile.ZipFile(wheel).namelist()
+    page = [path.relative_to(ROOT) for path in (ROOT / "agents/http/static").rglob("*") if path.is_file()]
+    assert {f"underhost/{path}" for path in page} <= set(held)
 
 
 def test_the_package_names_the_projects_addresses() -> None:
