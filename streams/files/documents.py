@@ -183,10 +183,7 @@ def _read_items(raws: Iterable[Raw], kind: str, api_version: str, place: FilePla
             return FOREIGN
         raws = chain(some, raws)
     file = place.file
-    for index, raw in read_pods(raws, file, implied, into, own=own, beyond=_is_huge):
-        if _is_huge(raw):
-            into.faults.add(_huge(raw, f"items[{index}]", file))
-            continue
+    for index, raw in read_pods(_within_bounds(raws, file, into), file, implied, into, own):
         if into.faults.enough:
             break
         at = f"items[{index}]"
@@ -200,6 +197,15 @@ def _read_items(raws: Iterable[Raw], kind: str, api_version: str, place: FilePla
         else:
             _read(item, raw, file, into, implied, at)
     return kind or "List"
+
+
+def _within_bounds(raws: Iterable[Raw], file: str, into: Collected) -> Iterator[tuple[int, Raw]]:
+    """The items, each with its position; one that is huge is a fault."""
+    for index, raw in enumerate(raws):
+        if _is_huge(raw):
+            into.faults.add(_huge(raw, f"items[{index}]", file))
+        else:
+            yield index, raw
 
 
 def _is_huge(data: Text) -> bool:

@@ -22,7 +22,7 @@ _LARGE, _LEAST_PART = 1 << 20, 8
 """Bytes of a text, and of a part of it: those of a hundred thousand VMs with short names are longer."""
 
 
-class _Parts(Struct, rename="camel"):
+class _InventoryParts(Struct, rename="camel"):
     """An inventory whose parts are not read yet."""
 
     kind: Raw | UnsetType = UNSET
@@ -32,7 +32,7 @@ class _Parts(Struct, rename="camel"):
     clusters: Raw | UnsetType = UNSET
 
 
-_parts = msgspec.json.Decoder(_Parts)
+_parts = msgspec.json.Decoder(_InventoryParts)
 
 
 def read_inventory(data: bytes, file: str) -> Inventory:
@@ -62,7 +62,7 @@ def _known_parts(data: bytes, file: str) -> dict[str, Any]:
     """The parts that an inventory has, as they are written; of others nothing is held."""
     parts = msgspec.structs.asdict(_parts.decode(data))
     found: dict[str, Any] = {}
-    for field in msgspec.structs.fields(_Parts):
+    for field in msgspec.structs.fields(_InventoryParts):
         raw = parts[field.name]
         if raw is not UNSET:
             if _is_of_tiny_parts(bytes(raw)):

@@ -5,7 +5,7 @@ hand-written pod without a uid, one given twice) is left to `collect.py`, which 
 fault.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 import msgspec
@@ -36,27 +36,17 @@ _decode = msgspec.json.Decoder(_ListedPod).decode
 
 
 def read_pods(
-    raws: Iterable[Raw],
-    file: str,
-    implied: tuple[str, str],
-    into: Collected,
-    *,
-    own: bool,
-    beyond: Callable[[Raw], bool],
+    items: Iterable[tuple[int, Raw]], file: str, implied: tuple[str, str], into: Collected, own: bool
 ) -> Iterator[tuple[int, Raw]]:
-    """Read the ordinary pods among the items of a list; the others are given back, each with its position.
+    """Read the ordinary pods among the items of a list, each with its position; the others are given back.
 
     `implied`: kind and apiVersion of the list. `own`: the raw parts that are kept are not to hold the text of the whole
-    list in memory. Where most pods share nothing they do all the same: copies would take as much. What is `beyond`
-    bounds is given back unread.
+    list in memory. Where most pods share nothing they do all the same: copies would take as much.
     """
     pods, likes, shapes, origins = into.objects.pods, into.likes, into.shapes, into.objects.origins
     are_pods, are_core, is_first = implied[0] == _POD, implied[1] in _CORE, file == into.first_file
     copied, alone = False, 0
-    for index, raw in enumerate(raws):
-        if beyond(raw):
-            yield index, raw
-            continue
+    for index, raw in items:
         try:
             item = _decode(_copied(raw) if copied else raw)
         except msgspec.ValidationError:

@@ -105,7 +105,7 @@ def test_the_quick_way_reads_and_says_what_the_other_does(
     first.write_text(json.dumps(NODE), encoding="utf-8")
     second.write_text(json.dumps(content), encoding="utf-8")
     quick = read([first, second])
-    monkeypatch.setattr(files_documents, "read_pods", lambda raws, *_, **__: enumerate(raws))
+    monkeypatch.setattr(files_documents, "read_pods", lambda items, *_: items)
     assert quick == read([first, second])
 
 
