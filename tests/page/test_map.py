@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from playwright.sync_api import expect
-from support.build import a_pod
+from support.build import a_node, a_pod, a_site
 from support.processes.browser import Visits
 from support.published import a_finding
 from support.sites.shop import DRIFTED, SHARED, ZONE, a_shop
@@ -181,6 +181,14 @@ def test_a_site_that_is_lost_comes_back_by_itself(visits: Visits, shown: ShownSi
     expect(page.locator("#live")).to_have_text("live")
     expect(page.locator("#findings .item")).to_have_count(1)
     expect(page.locator("#findings .note.doubt")).to_have_text("Not judged: 1 pod (pending)")
+
+
+def test_thousands_are_written_alike_wherever_they_are_counted(visits: Visits, shown: ShownSite) -> None:
+    shown.put(a_site(a_node("n1"), *(a_pod(f"p{number}") for number in range(1_200)), on={"n1": "h1"}, site="prod"))
+    page = visits.open(shown.address)
+    expect(page.locator("#summary")).to_contain_text("1,200")
+    expect(page.locator(".tray")).to_contain_text("1,200 pods wait for a node")
+    expect(page.locator("#findings .note.doubt")).to_contain_text("Not judged: 1,200 pods (pending)")
 
 
 def test_a_worker_that_ends_leaves_no_green_behind(visits: Visits) -> None:

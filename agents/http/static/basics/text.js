@@ -76,5 +76,6 @@ export const namespaceOf = (pod) => pod.slice(0, pod.indexOf("/"));
 
 /** What the findings of a scene say nothing about, in one sentence; "" where all was judged. */
 export function leftOut({ notJudged }) {
-  return notJudged.length ? clean(`Not judged: ${notJudged.map(({ what, why }) => `${what} (${why})`).join(", ")}`) : "";
+  const grouped = (what) => what.replace(/\d{4,}(?= [a-z]+s\b)/g, (count) => written(Number(count)));
+  return notJudged.length ? clean(`Not judged: ${notJudged.map(({ what, why }) => `${grouped(what)} (${why})`).join(", ")}`) : "";
 }
