@@ -14,7 +14,12 @@ import sys
 import tempfile
 import time
 
+import polars  # noqa: F401 - what commands import is no memory of an input; its threads begin when it is first asked
+import pydantic  # noqa: F401 - as above
+import typer  # noqa: F401 - as above
+
 from underhost.agents import cli
+from underhost.agents.commands import check as _check  # noqa: F401 - as above
 from underhost.agents.commands.handlers import check, explain, lint, plans, schedule  # noqa: F401 - in the copies
 from underhost.streams.files import yaml  # noqa: F401 - as above
 
