@@ -4,8 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 CACHE ?= $(or $(REAL_PARTS_CACHE),$(HOME)/.cache/underhost)
 ARGS ?=
-# Tests mostly wait for brokers, servers and clocks: two files at a time take half as long. More are more brokers at once.
-WORKERS ?= 2
+# Tests mostly wait for brokers, servers and clocks: three files at a time keep two processors busy. Each has brokers of its own.
+WORKERS ?= 3
 .DEFAULT_GOAL := help
 .PHONY: help setup run demo test parts check format types bench trust same parity docs up down stack-test manifests lock sbom audit clean
 
