@@ -109,6 +109,16 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
             failed=lambda error: self.parent_loop.call_soon_threadsafe(self.app.fail, error),
         )
 
+    async def _commit(self, offsets: Mapping[TP, int]) -> bool:
+        """Faust's, but nothing where the partitions were taken while the commit came to this thread.
+
+        aiokafka takes no empty commit: it would end the worker.
+        """
+        mine = self.assignment()
+        if not any(tp in mine for tp in offsets):
+            return False
+        return bool(await super()._commit(offsets))
+
     def keep_alive(self) -> None:
         """See `CarefulFetches.keep_alive`.
 

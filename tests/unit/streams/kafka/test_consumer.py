@@ -5,9 +5,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from aiokafka import TopicPartition
 from aiokafka.errors import GroupAuthorizationFailedError, KafkaError, RebalanceInProgressError, UnknownMemberIdError
 from aiokafka.protocol.commit import OffsetCommitRequest
 from aiokafka.protocol.group import HeartbeatRequest, SyncGroupRequest
+from aiokafka.structs import OffsetAndMetadata
+from aiokafka.util import commit_structure_validate
 from faust.types import TP
 
 from underhost.streams.faust.membership import Membership
@@ -86,6 +89,35 @@ async def test_a_member_commits_and_who_was_forgotten_commits_nothing() -> None:
     coordinator.reset_generation()
     with pytest.raises(UnknownMemberIdError):
         await coordinator._send_req(commit)
+
+
+class Consumer:
+    """The part of aiokafka's that commits for the partitions that are its own; an empty commit is an error."""
+
+    def __init__(self, *mine: TopicPartition) -> None:
+        self.mine = {*mine}
+        self.committed: dict[TopicPartition, OffsetAndMetadata] = {}
+
+    def assignment(self) -> set[TopicPartition]:
+        return self.mine
+
+    async def commit(self, offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
+        self.committed |= commit_structure_validate(offsets)
+
+
+@pytest.mark.parametrize(
+    ("mine", "committed"),
+    [
+        pytest.param([0, 1], {0: 7, 1: 9}, id="all are ours"),
+        pytest.param([1], {1: 9}, id="one was taken meanwhile"),
+        pytest.param([], {}, id="all were taken meanwhile"),
+    ],
+)
+async def test_only_what_is_still_ours_is_committed(mine: list[int], committed: dict[int, int]) -> None:
+    thread, consumer = ConsumerThread.__new__(ConsumerThread), Consumer(*(TopicPartition("pods", at) for at in mine))
+    thread._consumer, thread.tp_last_committed_at = consumer, {}
+    assert await thread._commit({TP("pods", 0): 7, TP("pods", 1): 9}) is bool(committed)
+    assert {tp.partition: place.offset for tp, place in consumer.committed.items()} == committed
 
 
 def test_an_error_that_aiokafka_waits_to_hand_over_is_told_at_once() -> None:
