@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import subprocess
 import urllib.error
 import urllib.request
@@ -29,6 +30,8 @@ pytestmark = pytest.mark.real
 
 UUID = "7dc847e3-ffa0-55fc-9c65-18f9246b4527"
 """Of the VM that the node is."""
+REFUSED = re.compile(r"\b403\b")
+"""What a log says of a right that is missing; a time of day may have these digits, too."""
 LOOK = {"list", "watch"}
 WATCHED = {
     "namespaces": LOOK,
@@ -451,7 +454,7 @@ def test_the_worker_of_the_manifests_gets_ready_with_its_account(cluster: Cluste
     config.write_text(json.dumps({**config_of(PLAIN), **parts, "web": {"tokenFile": a_token(tmp_path)}}))
     with worker(cluster, WORKER, config) as (address, log):
         eventually("the worker is ready", lambda: _answers(f"http://{address}/readyz"), within=120)
-    assert "403" not in log.read_text()
+    assert REFUSED.search(log.read_text()) is None
 
 
 def test_with_its_sinks_on_it_labels_tells_and_binds_with_its_account(
@@ -475,7 +478,7 @@ def test_with_its_sinks_on_it_labels_tells_and_binds_with_its_account(
         assert waits == ("FailedScheduling", "Unschedulable")
         api.ask("PATCH", "/api/v1/nodes/node-1", {"spec": {"taints": None}})
         eventually("it has bound the pod", lambda: api.bound().get(name) == "node-1")
-    assert "403" not in log.read_text()
+    assert REFUSED.search(log.read_text()) is None
 
 
 def _told(api: KubeApi, pod: str) -> tuple[str, str] | None:
