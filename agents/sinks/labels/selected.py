@@ -6,6 +6,7 @@ or join what selects it.
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from operator import attrgetter, is_
 
 import msgspec
 
@@ -18,6 +19,8 @@ from underhost.schemas.kubernetes import Budget, Service, Workload
 SWITCH = "underhost.io/host-label"
 """The label of a namespace whose pods get no label of ours, where it is "false"."""
 _Selecting = Service | Workload | Budget
+_followed = attrgetter("services", "workloads", "budgets", "namespaces")
+"""What is kept until the next snapshot: who asks seldom, as the binder of a quiet site, must not keep a site's pods."""
 
 
 class SelectedHostLabels:
@@ -25,20 +28,21 @@ class SelectedHostLabels:
 
     def __init__(self, keys: Iterable[str]) -> None:
         self._quoted = {key: msgspec.json.encode(key) for key in keys}
-        self._before = Snapshot()
+        self._before = _followed(Snapshot())
         self._by: defaultdict[str, dict[str, list[str]]] = defaultdict(dict)  # by namespace and name: the keys
         self._off: set[str] = set()
 
     def follow(self, snapshot: Snapshot) -> set[str]:
         """The namespaces of which something else may be said than of the last snapshot."""
-        before, self._before = self._before, snapshot
-        if before is snapshot:
+        services, workloads, budgets, namespaces = self._before
+        if all(map(is_, self._before, _followed(snapshot))):
             return set()
+        self._before = _followed(snapshot)
         touched = set[str]()
-        touched |= self._read("Service/", changed_keys(before.services, snapshot.services), snapshot.services)
-        touched |= self._read("", changed_keys(before.workloads, snapshot.workloads), snapshot.workloads)
-        touched |= self._read("PodDisruptionBudget/", changed_keys(before.budgets, snapshot.budgets), snapshot.budgets)
-        for name in changed_keys(before.namespaces, snapshot.namespaces):
+        touched |= self._read("Service/", changed_keys(services, snapshot.services), snapshot.services)
+        touched |= self._read("", changed_keys(workloads, snapshot.workloads), snapshot.workloads)
+        touched |= self._read("PodDisruptionBudget/", changed_keys(budgets, snapshot.budgets), snapshot.budgets)
+        for name in changed_keys(namespaces, snapshot.namespaces):
             if _says_no(snapshot, name) != (name in self._off):
                 self._off ^= {name}
                 touched.add(name)

@@ -1,7 +1,10 @@
 """What a binding hands over to its pod: the host and what is derived from it, and never what somebody selects by."""
 
+import gc
+from weakref import ref
+
 import pytest
-from support.build import Built, a_budget, a_namespace, a_node, a_service, a_site, a_workload
+from support.build import Built, a_budget, a_namespace, a_node, a_pod, a_service, a_site, a_workload
 
 from underhost.agents.sinks.labels.pods import BindingLabels
 from underhost.agents.site.snapshot import Snapshot
@@ -67,3 +70,13 @@ def test_it_follows_hosts_and_selectors_from_snapshot_to_snapshot() -> None:
 def test_where_nodes_labels_are_only_observed_pods_are_told_all_the_same() -> None:
     labels = BindingLabels(HostLabelSettings(mode="observe"))
     assert labels.of(site(), "shop/db-0", "n1") == {KEY: "esx-1.lab"}
+
+
+def test_the_snapshot_of_the_last_binding_is_not_kept() -> None:
+    labels = BindingLabels(SETTINGS)
+    picture = site(a_pod("db-0"))
+    labels.of(picture, "shop/db-0", "n1")
+    seen = ref(picture)
+    del picture
+    gc.collect()
+    assert seen() is None
