@@ -16,8 +16,8 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import aiohttp
@@ -25,6 +25,7 @@ from support.processes.ports import free_ports
 from support.processes.underhost import Worker, running
 from support.sites.big import big_site
 from trust.abuse.crowd import Crowd
+from trust.abuse.generated import KINDS
 from trust.abuse.promises import Measured
 from trust.installation import starved
 from trust.regime import Tally
@@ -35,6 +36,7 @@ NODES, PODS = 200, 2000
 READY, SAMPLE = 120.0, 0.25
 NICE = 10
 """How much nicer the clients are than the worker."""
+TESTS = Path(__file__).parents[2]
 PAGE_SIZE = resource.getpagesize()
 AGAIN = "the pipeline is started again"
 
@@ -44,7 +46,7 @@ def run(until: float, state: Path) -> Tally:
     seconds = until - time.monotonic()
     folder = state / f"at-{time.time():.0f}"
     folder.mkdir(parents=True)
-    measured = asyncio.run(abused(folder, seconds))
+    measured = asyncio.run(abused(folder.resolve(), seconds))
     broken = measured.broken()
     minutes = seconds / 60
     replay = f" — replay: make trust ARGS='abuse --minutes {minutes:.0f}'"
@@ -56,7 +58,8 @@ async def abused(folder: Path, seconds: float) -> Measured:
     port, measured = free_ports(1)[0], Measured()
     with running(_config(folder, port), folder / "underhost.log") as worker:
         await _ready(port)
-        with _probing(port, folder / "probes"):
+        with _beside("probing", str(port), str(folder / "probes")), _generating(port, folder) as generated:
+            await _begun(generated.values())
             crowd, memory, before = Crowd(port), [_memory(worker)], starved(worker.pid)
             sampling = asyncio.ensure_future(_sample(worker, memory))
             with _nice():
@@ -67,20 +70,34 @@ async def abused(folder: Path, seconds: float) -> Measured:
         await _ready(port)
         (folder / "memory").write_text("\n".join(f"{size >> 20}" for size in memory))
         measured.memory, measured.answers = memory, crowd.answers
+        for kind, file in generated.items():
+            measured.answers.update((kind, int(line)) for line in file.read_text().splitlines())
         measured.probes = [float(line) for line in (folder / "probes").read_text().split()]
         measured.restarts = worker.log().count(AGAIN)
     return measured
 
 
 @contextmanager
-def _probing(port: int, file: Path) -> Iterator[None]:
-    """A probe in a process of its own, until the end of the block."""
-    probing = subprocess.Popen([sys.executable, str(Path(__file__).with_name("probing.py")), str(port), str(file)])
+def _beside(module: str, *given: str) -> Iterator[None]:
+    """A module of this room in a process of its own, until the end of the block. Raises RuntimeError if it ended."""
+    program = subprocess.Popen([sys.executable, "-m", f"trust.abuse.{module}", *given], cwd=TESTS)
     try:
         yield
+        if program.poll() is not None:
+            raise RuntimeError(f"{module} {' '.join(given)} ended with {program.returncode}")
     finally:
-        probing.kill()
-        probing.wait()
+        program.kill()
+        program.wait()
+
+
+@contextmanager
+def _generating(port: int, folder: Path) -> Iterator[Mapping[str, Path]]:
+    """Clients whose requests are generated, until the end of the block; by kind, the file of their answers."""
+    files = {kind: folder / kind.replace(" ", "-") for kind in KINDS}
+    with ExitStack() as stack:
+        for kind, file in files.items():
+            stack.enter_context(_beside("generated", kind, str(port), str(file)))
+        yield files
 
 
 @contextmanager
@@ -125,6 +142,15 @@ async def _ready(port: int) -> None:
                 pass
             await asyncio.sleep(0.2)
     raise RuntimeError(f"after {READY:.0f} s the worker is still not ready")
+
+
+async def _begun(files: Collection[Path]) -> None:
+    """Wait until each client has had an answer. Raises RuntimeError where one never has."""
+    deadline = time.monotonic() + READY
+    while not all(file.exists() and file.stat().st_size for file in files):
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"after {READY:.0f} s a client has still not had an answer")
+        await asyncio.sleep(0.1)
 
 
 async def _sample(worker: Worker, memory: list[int]) -> None:

@@ -1,6 +1,5 @@
 """The OpenAPI document tells every route, and a whole worker answers as it tells, whatever it is asked."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,23 +9,18 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from prometheus_client import CollectorRegistry
 from schemathesis import GenerationMode, checks
+from support.requests.told import DOCUMENT, QUESTIONS, as_told
 from support.sites.shown import LiveDemo
 
 from underhost.agents.http.doors import session
 from underhost.agents.http.doors.door import Door
-from underhost.agents.http.openapi import OPERATIONS, document
+from underhost.agents.http.openapi import OPERATIONS
 from underhost.agents.http.routes import http_routes
 from underhost.agents.http.server import probes
 from underhost.agents.pipeline.latest import LatestDecisions
 from underhost.streams.settings.kafka import KafkaSettings
 from underhost.streams.settings.model import Settings
 
-DOCUMENT = document("0")
-FOLLOWED = "/api/v1/events"
-"""It has no end, so no program that reads whole answers can ask it."""
-ASKED = [one for one in OPERATIONS if one.path != FOLLOWED]
-MAY_BE_WRONG = [one for one in ASKED if one.body is not None or any(each.place == "query" for each in one.parameters)]
-"""Any text is a part of a path."""
 TOLD = [checks.status_code_conformance, checks.content_type_conformance, checks.response_schema_conformance]
 QUICK = settings(
     max_examples=15,
@@ -72,16 +66,13 @@ def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.mark.parametrize(
     ("operation", "mode"),
     [
-        *(pytest.param(one, GenerationMode.POSITIVE, id=f"{one.method} {one.path}") for one in ASKED),
-        *(pytest.param(one, GenerationMode.NEGATIVE, id=f"{one.method} {one.path}, wrongly") for one in MAY_BE_WRONG),
+        pytest.param(one, mode, id=f"{one.method} {one.path}{', wrongly' if mode is GenerationMode.NEGATIVE else ''}")
+        for one, mode in QUESTIONS
     ],
 )
 def test_a_worker_answers_as_it_is_told(worker: str, operation: Any, mode: GenerationMode) -> None:
-    told = schemathesis.openapi.from_dict(json.loads(json.dumps(DOCUMENT)))
-    asked = told[operation.path][operation.method.upper()]
-
     @QUICK
-    @given(asked.as_strategy(generation_mode=mode))
+    @given(as_told(operation, mode))
     def ask(case: schemathesis.Case) -> None:
         answer = case.call(base_url=worker, timeout=60)
         case.validate_response(answer, checks=TOLD)
