@@ -16,7 +16,7 @@ from underhost.agents.compiled.domains import BoolArray, IndexArray
 from underhost.agents.compiled.images import Images
 from underhost.agents.site import terms
 from underhost.agents.site.changes import Outdated
-from underhost.agents.site.fault import faults_of
+from underhost.agents.site.fault import Fault, faults_of
 from underhost.agents.site.requests import BASE_RESOURCES, PODS, allocatable
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.kubernetes import Node
@@ -108,7 +108,7 @@ class Nodes:
         self.taints: list[tuple[terms.Taint, ...]] = []
         own_amounts, own_list = [], []
         for node in ordered:
-            with faults_of(f"Node {node.metadata.name}"):
+            try:  # `faults_of` for each node would cost more than what it guards
                 raw = bytes(node.metadata.labels)
                 if raw not in labels:
                     labels[raw] = terms.labels(raw)
@@ -122,6 +122,8 @@ class Nodes:
                     lists[raw] = len(self.taints)
                     self.taints.append(terms.taints(raw))
                 own_list.append(lists[raw])
+            except Fault as fault:
+                raise fault.within(f"Node {node.metadata.name}") from None
         self.taint_list: IndexArray = np.array(own_list, np.intp)
         for one in {id(one): one for one in own_amounts}.values():
             for name in sorted(one):

@@ -6,7 +6,6 @@ pods. What the raw classes mean is left to `classes.py`.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from underhost.agents.compiled.classes import Disk, Owner, Port
 from underhost.agents.compiled.equality import classed_alike, resized_alike
@@ -79,13 +78,11 @@ class Reading:
         return self.keys[self.pod_class.index(cls)] if cls in self.pod_class else waiting[cls]
 
 
-class _Like(NamedTuple):
-    """A pod that was read: others of its owner that are written alike have the same fields, `raw`, but for labels."""
+_Like = tuple[Pod, tuple[object, ...], int, int]
+"""A pod that was read, its raw class with its number, and its request's number.
 
-    pod: Pod
-    raw: tuple[object, ...]
-    cls: int
-    request: int
+Others of its owner that are written alike have the same fields of the raw class, but for labels.
+"""
 
 
 class PodReader:
@@ -110,18 +107,18 @@ class PodReader:
                 continue
             owners = pod.metadata.owner_references
             like = likes.get(owners[0].uid) if owners else None
-            if like is None or not classed_alike(pod, like.pod, self.claims):
-                like = self._read_in_full(found, key, pod, labels)
-                cls, request = like.cls, like.request
+            if like is None or not classed_alike(pod, like[0], self.claims):
+                raw = self._raw_class(key, pod, labels.of(pod.metadata.labels))
+                cls, request = found.number(raw), self.request(key, pod)
                 if owners:
-                    likes[owners[0].uid] = like
+                    likes[owners[0].uid] = pod, raw, cls, request
             else:
-                cls, request = like.cls, like.request
-                if pod.metadata.labels != like.pod.metadata.labels:
+                its, raw, cls, request = like
+                if pod.metadata.labels != its.metadata.labels:
                     kept = labels.of(pod.metadata.labels)
-                    if kept != like.raw[1]:
-                        cls = found.number((like.raw[0], kept, *like.raw[2:]))
-                if not resized_alike(pod.status, like.pod.status):
+                    if kept != raw[1]:
+                        cls = found.number((raw[0], kept, *raw[2:]))
+                if not resized_alike(pod.status, its.status):
                     request = self.request(key, pod)
             node_name = pod.spec.node_name
             node = nodes.get(node_name, -1)
@@ -135,13 +132,11 @@ class PodReader:
                 waiting.append(pending_pod(key, pod, cls, request))
         return found
 
-    def _read_in_full(self, found: Reading, key: str, pod: Pod, labels: SelectedLabels) -> _Like:
-        raw = self.raw_class(key, pod)
-        raw = (raw[0], labels.of(pod.metadata.labels), *raw[2:])
-        return _Like(pod, raw, found.number(raw), self.request(key, pod))
-
     def raw_class(self, key: str, pod: Pod) -> tuple[object, ...]:
         """The fields of a RawClass, in order: making a named tuple would cost more than all the rest."""
+        return self._raw_class(key, pod, bytes(pod.metadata.labels))
+
+    def _raw_class(self, key: str, pod: Pod, labels: bytes) -> tuple[object, ...]:
         meta, spec = pod.metadata, pod.spec
         containers, inits = spec.containers or [], spec.init_containers
         spread = bytes(spec.topology_spread_constraints)
@@ -165,7 +160,7 @@ class PodReader:
             owner = _controller(meta.owner_references)
         return (
             meta.namespace,
-            bytes(meta.labels),
+            labels,
             bytes(spec.affinity),
             bytes(spec.node_selector),
             bytes(spec.tolerations),
@@ -262,8 +257,11 @@ def _resize_pending(status: PodStatus) -> str | None:
 
 def _features(spec: PodSpec) -> tuple[str, ...]:
     """The features of the kubelet that the pod needs (component-helpers/nodedeclaredfeatures), sorted."""
-    ruled = [one.restart_policy_rules for one in spec.containers or () if one.restart_policy_rules]
-    ruled += [one.restart_policy_rules for one in spec.init_containers or () if one.restart_policy_rules]
+    ruled = []
+    for containers in (spec.containers, spec.init_containers):
+        for container in containers or ():
+            if container.restart_policy_rules:
+                ruled.append(container.restart_policy_rules)
     if not ruled and not spec.host_network:  # as of nearly every pod
         return ()
     restarts = any(rule.action == "RestartAllContainers" for rules in ruled for rule in rules)

@@ -72,10 +72,12 @@ def expand(
     classes = PriorityClasses(others)
     expansion = _Expander(pods, nodes, dict(workloads), others, classes, allowance, claims)
     for key, pod in pods.items():
+        if pod.metadata.uid:
+            continue
         if _is_hook(pod.metadata):
             expansion.leave_out(f"Pod/{key}")
             del expansion.pods[key]
-        elif not pod.metadata.uid and needs_completion(pod, classes):
+        elif needs_completion(pod, classes):
             value = JSON_OBJECT.decode(k8s.encode(pod))
             expansion.unknown(complete(value, classes))
             expansion.pods[key] = typed(value, "", f"Pod/{key}")

@@ -127,23 +127,32 @@ def _too_long(field: str, what: str, length: int, most: int) -> None:
 
 
 def pod_shapes(pod: k8s.Pod, shapes: Shapes) -> None:
-    """Check every raw part of a pod. Raises BadObjectError with the field only."""
+    """Check every raw part of a pod. Raises BadObjectError with the field only.
+
+    Most pods lack most parts, and this is asked of every pod: it calls nothing for a part that is not there.
+    """
     spec = pod.spec
     shapes.strings(pod.metadata.labels, "metadata.labels")
-    shapes.strings(spec.node_selector, "spec.nodeSelector")
-    shapes.objects(spec.tolerations, "spec.tolerations")
-    shapes.objects(spec.topology_spread_constraints, "spec.topologySpreadConstraints")
-    shapes.quantities(spec.overhead, "spec.overhead")
+    if spec.node_selector is not k8s.EMPTY_OBJECT:
+        shapes.strings(spec.node_selector, "spec.nodeSelector")
+    if spec.tolerations is not k8s.EMPTY_LIST:
+        shapes.objects(spec.tolerations, "spec.tolerations")
+    if spec.topology_spread_constraints is not k8s.EMPTY_LIST:
+        shapes.objects(spec.topology_spread_constraints, "spec.topologySpreadConstraints")
+    if spec.overhead is not k8s.EMPTY_OBJECT:
+        shapes.quantities(spec.overhead, "spec.overhead")
     if spec.affinity is not k8s.EMPTY_OBJECT:
         begins(spec.affinity, "{", "spec.affinity")
     if spec.resources is not k8s.EMPTY_OBJECT:
         begins(spec.resources, "{", "spec.resources")
     if spec.volumes is not k8s.EMPTY_LIST:
         begins(spec.volumes, "[", "spec.volumes")
-    for field, containers in (("containers", spec.containers), ("initContainers", spec.init_containers)):
-        for container in containers or ():
-            if container.resources is not k8s.EMPTY_OBJECT:
-                begins(container.resources, "{", "spec.", field, "[", container.name, "].resources")
+    for container in spec.containers or ():
+        if container.resources is not k8s.EMPTY_OBJECT:
+            begins(container.resources, "{", "spec.containers[", container.name, "].resources")
+    for container in spec.init_containers or ():
+        if container.resources is not k8s.EMPTY_OBJECT:
+            begins(container.resources, "{", "spec.initContainers[", container.name, "].resources")
 
 
 def node_shapes(node: k8s.Node, shapes: Shapes) -> None:

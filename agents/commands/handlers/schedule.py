@@ -46,7 +46,7 @@ def _schedule(site: Site, scope: Scope) -> Placements:
     """All pods are placed, as each takes room from the next; the answer is limited to the scope."""
     with faults_named(site.objects):
         placed = schedule(site.snapshot, site.options, site.model)
-    meant = (pod for name, pod in site.snapshot.pods.items() if scope.has(name))
+    meant = (pod for name, pod in site.snapshot.unplaced.items() if scope.has(name))
     left_out = [*places_not_judged(site.snapshot), *not_placed(meant, site.options.scheduler_names)]
     if not scope.limited:
         return structs.replace(placed, not_judged=left_out)
