@@ -230,13 +230,11 @@ _RAW = RawClass("", b"", b"", b"", b"", b"", (), 0, (), (), None, True, ())
 def _lasting(nodes: Mapping[str, Node]) -> dict[str, Node]:
     """The nodes without the taints that come and go."""
     found = {}
-    decoder = msgspec.json.Decoder(list[dict[str, object]] | None)
+    decoder, passing = msgspec.json.Decoder(list[dict[str, object]] | None), terms.PASSING_TAINTS
     for name, node in nodes.items():
         raw = bytes(node.spec.taints)
-        if any(one.encode() in raw for one in terms.PASSING_TAINTS):
-            kept = [
-                one for one in decoder.decode(raw) or () if not str(one.get("key", "")).startswith(terms.PASSING_TAINTS)
-            ]
+        if any(one.encode() in raw for one in passing):
+            kept = [one for one in decoder.decode(raw) or () if not str(one.get("key", "")).startswith(passing)]
             spec = msgspec.structs.replace(node.spec, taints=k8s.raw(kept))
             node = msgspec.structs.replace(node, spec=spec)
         found[name] = node

@@ -133,7 +133,8 @@ class CoLocated:
                 found = [_finding(case.snapshot, application, sorted(replicas), place, why)]
         self._store.put((CO_LOCATED, application), found)
         for key in self._pods_told.pop(application, ()):
-            del self._told_of[key]
+            if self._told_of.get(key) == application:  # else it is another application's by now, which told it first
+                del self._told_of[key]
         if found:
             self._pods_told[application] = list(replicas)
             self._told_of.update(dict.fromkeys(replicas, application))

@@ -23,7 +23,7 @@ from underhost.agents.compiled.matching import affinity_mask, shut_out_mask
 from underhost.agents.evaluate import findings as f
 from underhost.agents.evaluate.budgets import Budgets
 from underhost.agents.evaluate.case import Case
-from underhost.agents.evaluate.disruption import RULE, Covered, CoveredPods
+from underhost.agents.evaluate.disruption import RULE, Covered
 from underhost.agents.evaluate.hosts.colocated import CoLocated
 from underhost.agents.evaluate.store import NOTHING, FindingStore
 from underhost.agents.site.places import SamePlace, place_of

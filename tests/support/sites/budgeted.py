@@ -56,13 +56,13 @@ class BudgetedSite:
         self._hosts = [
             Host(
                 id=f"h{at}",
-                name=f"esx-{at}",
+                name=f"esx-h{at}",
                 cluster=pick.choice(["C0", "C0", "C0", "C1"]),
                 state=pick.choice(["connected"] * 9 + ["maintenance"]),
             )
             for at in range(pick.randrange(1, 5))
         ]
-        self.nodes = [f"n{at}" for at in range(pick.randrange(1, 8))]
+        self.nodes = [f"n{at}" for at in range(pick.choice([1, 2, 3, 4, 5, 5, 6]))]
         self.host = {node: "" if pick.random() < 0.15 else pick.choice(self._hosts).id for node in self.nodes}
         self._pool = {node: pick.choice("aab") for node in self.nodes}
         self._zone = {node: pick.choice("xxy") for node in self.nodes}
@@ -72,7 +72,7 @@ class BudgetedSite:
             node = node.cordoned() if pick.random() < 0.1 else node
             self._objects.append(node.tainted(f"{self._taint[name]}=yes:NoSchedule") if self._taint[name] else node)
         self._budgets: list[tuple[str, list[Team], int | str, bool]] = []
-        for at in range(pick.randrange(1, 4)):
+        for at in range(pick.randrange(1, 5)):
             self._budget(f"b{at}")
         pick.shuffle(self._objects)
         hosted = {node: host for node, host in self.host.items() if host or pick.random() < 0.5}
@@ -131,7 +131,7 @@ class BudgetedSite:
     def _budget(self, name: str) -> None:
         pick = self._pick
         teams = [self._team(name, at) for at in range(pick.choice([1, 1, 1, 2]))]
-        bound: int | str = pick.choice([0, 1, 1, 1, 2, 2, 3, "20%", "34%", "50%"])
+        bound: int | str = pick.choice([0, 1, 1, 1, 1, 2, 2, 3, "20%", "34%", "50%"])
         is_least = pick.random() < 0.4
         if any(not team.replicas for team in teams):  # percentages and maxUnavailable need owners
             bound, is_least = pick.randrange(1, 5), True
@@ -141,9 +141,9 @@ class BudgetedSite:
 
     def _team(self, budget: str, at: int) -> Team:
         pick, name = self._pick, f"{budget}-{at}"
-        team = Team(replicas=pick.randrange(0, 6))
+        team = Team(replicas=pick.choice([0, 1, 2, 3, 3, 3, 4, 4, 5]))
         pool, tolerates = pick.choice(["", "", "", "a"]), pick.random() < 0.5
-        key = pick.choice(["", "", "", "", "apart", "apart", ZONE, HOST])
+        key = pick.choice([""] * 6 + ["apart", ZONE, ZONE, HOST])
         team.is_apart, team.is_gathered = key == "apart", key in (ZONE, HOST)
         if team.replicas:
             self._objects.append(a_workload("StatefulSet", name, team.replicas))
@@ -157,7 +157,7 @@ class BudgetedSite:
             pod = pod.apart(term(HOST, app(name))) if team.is_apart else pod
             pod = pod.near(term(key, app(name))) if team.is_gathered else pod
             node = where if team.is_gathered else pick.choice(crowded)
-            state = pick.choice(["healthy"] * 12 + ["waits", "is not ready", "goes", "has finished"])
+            state = pick.choice(["healthy"] * 16 + ["waits", "is not ready", "goes", "has finished"])
             pod = {
                 "healthy": pod.on(node),
                 "waits": pod,
