@@ -140,8 +140,9 @@ def test_of_a_budget_that_no_placement_keeps_nothing_is_said(
         pytest.param(a_node("n4").cordoned(), ["esx-h1"], id="no new pod"),
     ],
 )
-def test_the_node_of_the_third_host_takes(node: Built, expected: list[str]) -> None:
-    found = told(a_site(*FULL, node, on={**TWO_HOSTS, "n4": "h3"}))
+def test_the_only_node_of_the_third_host_takes(node: Built, expected: list[str]) -> None:
+    there = [*map(a_node, ("n1", "n3")), SET, budget(), *pods("n1", "n1", "n3")]
+    found = told(a_site(*there, node, on={"n1": "h1", "n3": "h2", "n4": "h3"}))
     assert [one.domain.value for one in found if one.domain is not None] == expected
 
 
