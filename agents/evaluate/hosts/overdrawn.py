@@ -26,7 +26,7 @@ from underhost.agents.evaluate.case import Case
 from underhost.agents.evaluate.disruption import RULE, Covered
 from underhost.agents.evaluate.hosts.colocated import CoLocated
 from underhost.agents.evaluate.store import NOTHING, FindingStore
-from underhost.agents.site.places import SamePlace, place_of
+from underhost.agents.site.places import SamePlace, crowded, place_of
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.records import Domain, Finding
 from underhost.schemas.severities import CO_LOCATED
@@ -117,12 +117,10 @@ class Overdrawn:
     def _held(self, snapshot: Snapshot, name: str) -> set[SamePlace]:
         """The places that hold too much of a budget."""
         covered = self._budgets.covered(name)
-        if covered is None or not covered.best or covered.figures.current <= covered.best:
+        if covered is None or not covered.best:
             return set()
-        held: Counter[SamePlace] = Counter()
-        for node, count in self._budgets.pods_of(name).on.items():
-            held[place_of(snapshot, node)] += count
-        return {place for place, count in held.items() if count > covered.best}
+        pods = self._budgets.pods_of(name)
+        return crowded(snapshot, pods.on, covered.best) if pods.current > covered.best else set()
 
     def _asked(self, case: Case, name: str, healthy: Mapping[str, str], classes: Mapping[str, int]) -> _Crowded:
         """What a placement that keeps the budget needs."""
@@ -151,7 +149,7 @@ class Overdrawn:
                 here[place].append(key)
         for place in sorted(here):
             if covered.best is not None and self._counted(here[place]) > covered.best:
-                yield _finding(snapshot, name, covered, sorted(here[place]), place)
+                yield _finding(snapshot, name, covered, sorted(here[place]), len(healthy), place)
 
     def _counted(self, pods: list[str]) -> int:
         """How many there are, those as one that another finding says should not be together."""
@@ -232,11 +230,13 @@ def _near(case: Case, cls: PodClass, node: int | None) -> tuple[_Near, ...]:
     return tuple(sorted(found))
 
 
-def _finding(snapshot: Snapshot, name: str, covered: Covered, pods: list[str], place: SamePlace) -> Finding:
+def _finding(
+    snapshot: Snapshot, name: str, covered: Covered, pods: list[str], healthy: int, place: SamePlace
+) -> Finding:
     """More healthy pods of a budget in one place than it allows to be away."""
     first = snapshot.pods[pods[0]]
     message = (
-        f"{len(pods)} of the {covered.figures.current} healthy pods of budget {name} ({f.listing(pods)}) run on "
+        f"{len(pods)} of the {healthy} healthy pods of budget {name} ({f.listing(pods)}) run on "
         f"{place}: its failure takes more than the {covered.best} that may be away ({covered.why})."
     )
     return Finding(

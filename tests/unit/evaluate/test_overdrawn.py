@@ -45,6 +45,7 @@ def test_a_host_with_two_of_three_pods_of_which_one_may_be_away_is_named_with_th
 
 
 TWO_HOSTS = {"n1": "h1", "n2": "h1", "n3": "h2"}
+STATUS = {"observedGeneration": 1, "expectedPods": 3, "currentHealthy": 3, "desiredHealthy": 2, "disruptionsAllowed": 1}
 FOUR = a_workload("StatefulSet", "db", 4)
 
 
@@ -76,6 +77,14 @@ FOUR = a_workload("StatefulSet", "db", 4)
             id="one that is not ready is lost already",
         ),
         pytest.param([SET, *pods("n1", "n2", "n3")], [], id="no budget"),
+        pytest.param(
+            [budget(), *pods("n1", "n2", "n3", owner="PodSet/db")], [], id="nobody knows how many its owner wants"
+        ),
+        pytest.param(
+            [budget().put("status", value=STATUS), *pods("n1", "n2", "n3", owner="PodSet/db")],
+            ["esx-h1"],
+            id="the cluster's controller knows",
+        ),
         pytest.param(
             [SET, budget(), a_budget("all", {}, min_available=2), *pods("n1", "n2", "n3")],
             ["esx-h1", "esx-h1"],
