@@ -141,9 +141,14 @@ ROWS = (
     ),
     Severity(
         name=CO_LOCATED,
-        meaning="All ready replicas of an application are on one host or node, though no rule forbids it.",
+        meaning="All ready replicas of an application, or more pods of a budget than may be away, are on one "
+        "host or node, though no rule forbids it.",
         remedy="Where they can be on another node or host, keep them apart by a required anti-affinity or a strict "
         "spread, then delete one of them.",
+        remedies={
+            "PodDisruptionBudget": "Move a VM of theirs to a host that holds fewer, or spread them by host and delete "
+            "one; where the budget need not hold when a host fails, let it allow more.",
+        },
         repairable=True,
         alert="warning",
         report="warning",

@@ -103,3 +103,15 @@ def untolerated_mask(state: State, cls: PodClass, effects: tuple[str, ...] = HAR
         return np.array(refused, bool)[nodes.taint_list] if any(refused) else None
 
     return state.memo.remember(("taints", effects, cls.tolerations_key), Depends.NODES, make)
+
+
+def shut_out_mask(state: State, cls: PodClass) -> BoolArray | None:
+    """bool[N]: the nodes that keep the class away by a taint that lasts; None for no node. A cordon passes."""
+
+    def make() -> BoolArray | None:
+        nodes = state.model.nodes
+        lasting = [[one for one in taints if not one.key.startswith(terms.PASSING_TAINTS)] for taints in nodes.taints]
+        refused = [bool(untolerated(cls.tolerations, taints)) for taints in lasting]
+        return np.array(refused, bool)[nodes.taint_list] if any(refused) else None
+
+    return state.memo.remember(("lasting taints", cls.tolerations_key), Depends.NODES, make)

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from underhost.agents.evaluate import findings as f
-from underhost.agents.evaluate.disruption import RULE, Coverage, Covered, covered_of
+from underhost.agents.evaluate.disruption import RULE, Coverage, Covered, CoveredPods, covered_of
 from underhost.agents.evaluate.store import NOTHING, FindingStore
 from underhost.agents.site.owners import FINISHED
 from underhost.agents.site.snapshot import Snapshot
@@ -56,9 +56,26 @@ class Budgets:
         """A workload of the namespace changed: it may set what a budget of percent expects."""
         self._dirty.update(name for name in self._covered if name.startswith(f"{namespace}/"))
 
-    def judge(self, snapshot: Snapshot) -> None:
-        """Figure what changed anew."""
-        for name in sorted(self._dirty):
+    def names(self) -> list[str]:
+        """Of every budget that is figured, sorted."""
+        return sorted(self._covered)
+
+    def covered(self, name: str) -> Covered | None:
+        """A budget as it was figured last; None where it has gone."""
+        return self._covered.get(name)
+
+    def pods_of(self, name: str) -> CoveredPods:
+        """The pods that a budget covers."""
+        return self._coverage.pods_of(name)
+
+    def known_of(self, key: str) -> tuple[str, ...]:
+        """The budgets that cover a pod."""
+        return self._coverage.known_of(key)
+
+    def judge(self, snapshot: Snapshot) -> set[str]:
+        """Figure what changed anew; returns these budgets, those too that have gone."""
+        figured, self._dirty = self._dirty, set()
+        for name in sorted(figured):
             budget = snapshot.budgets.get(name)
             if budget is None:
                 self._covered.pop(name, None)
@@ -66,12 +83,12 @@ class Budgets:
             else:
                 one = self._covered[name] = covered_of(snapshot, budget, self._coverage.pods_of(name))
                 self._store.put((BUDGET, name), _never(snapshot, name, one))
-        self._dirty.clear()
         for names in self._overlaps:
             self._store.put(("overlap", names), _overlap(snapshot, names, self._sharing[names].listed()))
             if not self._sharing[names]:
                 del self._sharing[names]
         self._overlaps.clear()
+        return figured
 
     def _share(self, key: str, pod: Pod | None) -> None:
         """Keep a pod under its budgets where they are several."""

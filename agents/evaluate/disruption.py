@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from underhost.agents.site import terms
 from underhost.agents.site.fault import faults_of
-from underhost.agents.site.owners import FINISHED, controller_of, ready
+from underhost.agents.site.owners import FINISHED, controller_of, ready, running
 from underhost.agents.site.selectors import Requirement, matches
 from underhost.agents.site.snapshot import Snapshot
 from underhost.agents.site.sorted_names import SortedNames
@@ -65,6 +65,7 @@ class CoveredPods:
     Attributes:
         namespace: the budget's, and theirs. living: the names of those that have not finished.
         current: how many are ready and not being deleted. unmanaged: how many have no controller.
+        on: how many of those that are ready and neither finished nor being deleted are on each node.
     """
 
     def __init__(self, namespace: str) -> None:
@@ -74,6 +75,7 @@ class CoveredPods:
         self._of_owner: Counter[_OwnerId] = Counter()
         self._counted: tuple[Mapping[str, Workload], _Replicas] | None = None
         self.living = SortedNames()
+        self.on: Counter[str] = Counter()
         self.current = self.unmanaged = 0
 
     def __len__(self) -> int:
@@ -92,6 +94,8 @@ class CoveredPods:
     def _count(self, pod: Pod, sign: int) -> None:
         if pod.metadata.deletion_timestamp is None and ready(pod):
             self.current += sign
+            if running(pod):
+                self._count_on(pod.spec.node_name, sign)
         owner = controller_of(pod.metadata.owner_references)
         if owner is None:
             self.unmanaged += sign
@@ -104,6 +108,19 @@ class CoveredPods:
         elif identity not in self._owners:
             self._owners[identity] = owner
             self._counted = None
+
+    def _count_on(self, node: str, sign: int) -> None:
+        self.on[node] += sign
+        if not self.on[node]:
+            del self.on[node]
+
+    def healthy(self) -> dict[str, str]:
+        """The pods that `on` counts, each with its node."""
+        return {
+            key: pod.spec.node_name
+            for key, pod in self._pods.items()
+            if pod.metadata.deletion_timestamp is None and ready(pod) and running(pod)
+        }
 
     def replicas(self, snapshot: Snapshot) -> "_Replicas":
         """Of their owners; counted again only where owners or workloads are others."""

@@ -4,7 +4,7 @@ In: a compiled site, then marks of what has changed. Out: the findings of the si
 first time everything is judged; whoever follows the site then has the indexes built that only changes need.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from underhost.agents.compiled.classes import PodClass
 from underhost.agents.compiled.model import Model
@@ -14,6 +14,7 @@ from underhost.agents.evaluate.budgets import Budgets
 from underhost.agents.evaluate.case import Case
 from underhost.agents.evaluate.drift import preference_drift
 from underhost.agents.evaluate.hosts.colocated import CoLocated
+from underhost.agents.evaluate.hosts.overdrawn import Overdrawn
 from underhost.agents.evaluate.hosts.physical import Physical
 from underhost.agents.evaluate.hosts.quorums import QuorumFindings
 from underhost.agents.evaluate.marks import Concern, Marks, Relations
@@ -45,6 +46,7 @@ class Judges:
         self.physical, self.quorums = Physical(self.store, self.relations), QuorumFindings(self.store)
         self.unsatisfiable = Unsatisfiable(self.store, self.relations, options)
         self.budgets, self.nodes, self.colocated = Budgets(self.store), NodeFindings(self.store), CoLocated(self.store)
+        self.overdrawn = Overdrawn(self.store, self.budgets, self.colocated)
         self.uncounted: UncountedTerms | None = None
         self.ask_for_hosts = any(map(self._asks_for_host, model.classes))
         self._flipped: set[int] = set()
@@ -68,6 +70,7 @@ class Judges:
         self.budgets.change_budgets(snapshot.budgets, snapshot.pods)
         self.budgets.judge(snapshot)
         self.colocated.judge_all(case)
+        self.overdrawn.judge_all(case)
         self._judge_uncounted(snapshot)
         if self._options.drift:
             self.store.put(("preferences",), list(preference_drift(case)))
@@ -128,6 +131,11 @@ class Judges:
         """The host below a pod is another one; its node is there as it was."""
         self.colocated.move(key)
 
+    def change_nodes(self, pods: Iterable[str]) -> None:
+        """Nodes came, went or changed, or are on other hosts; `pods` are on those of another host."""
+        self.overdrawn.change_nodes()
+        self.overdrawn.move(pods)
+
     def judge(self, snapshot: Snapshot, site: CompiledSite, marks: Marks) -> None:
         """Judge what is marked."""
         case, model = Case(snapshot, self._model, self._state), self._model
@@ -147,8 +155,8 @@ class Judges:
         self.quorums.judge(case)
         self.unsatisfiable.judge(case, bool(marks.pods))
         self.nodes.judge_hosts(snapshot, marks.hosts)
-        self.budgets.judge(snapshot)
-        self.colocated.judge(case)
+        figured, regrouped = self.budgets.judge(snapshot), self.colocated.judge(case)
+        self.overdrawn.judge(case, figured, regrouped, lambda pods: {key: site.places[key].cls for key in pods})
         if self.uncounted is not None:
             self.uncounted.judge(site.uses.__getitem__)
 

@@ -58,6 +58,9 @@ class Marker(Observer):
             self._judges.budgets.change_budgets({key: snapshot.budgets.get(key) for key in changed}, snapshot.pods)
         if before.hosts is not snapshot.hosts:
             self._judges.unsatisfiable.use(snapshot, self._site)
+            self._judges.overdrawn.change_nodes()
+        if changed_keys(before.namespaces, snapshot.namespaces):
+            self._judges.overdrawn.change_names()
 
     def add_class(self, cls: PodClass) -> None:
         """All judges learn of it."""
@@ -109,6 +112,7 @@ class Marker(Observer):
         if changed or self._judges.ask_for_hosts:
             self._marks.spread |= self._judges.eligible.differing(self._site)
         self._judges.unsatisfiable.touch()
+        self._judges.change_nodes(pods)
         for key, pod in pods.items():
             place = self._site.places[key]
             if place.node in moved:

@@ -30,11 +30,6 @@ from underhost.schemas import kubernetes as k8s
 from underhost.schemas.kubernetes import Node
 from underhost.schemas.manifests import Manifest
 
-_PASSING = (
-    "node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "node.cluster.x-k8s.io/", "karpenter.sh/",
-    "ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler",
-)  # fmt: skip
-"""Taints that the control plane, a cloud provider or an autoscaler sets and takes away."""
 _MOST_MASKS = 4096  # that are kept for the next template
 ADDED = frozenset(
     {
@@ -235,11 +230,11 @@ _RAW = RawClass("", b"", b"", b"", b"", b"", (), 0, (), (), None, True, ())
 def _lasting(nodes: Mapping[str, Node]) -> dict[str, Node]:
     """The nodes without the taints that come and go."""
     found = {}
-    decoder = msgspec.json.Decoder(list[dict[str, object]] | None)
+    decoder, passing = msgspec.json.Decoder(list[dict[str, object]] | None), terms.PASSING_TAINTS
     for name, node in nodes.items():
         raw = bytes(node.spec.taints)
-        if any(one.encode() in raw for one in _PASSING):
-            kept = [one for one in decoder.decode(raw) or () if not str(one.get("key", "")).startswith(_PASSING)]
+        if any(one.encode() in raw for one in passing):
+            kept = [one for one in decoder.decode(raw) or () if not str(one.get("key", "")).startswith(passing)]
             spec = msgspec.structs.replace(node.spec, taints=k8s.raw(kept))
             node = msgspec.structs.replace(node, spec=spec)
         found[name] = node

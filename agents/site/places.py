@@ -1,8 +1,10 @@
 """What fails at once: an ESXi host with every node on it, or a node whose host is unknown.
 
-In: a snapshot. Out: the place of a node. Two unknown hosts are never taken for one.
+In: a snapshot. Out: the place of a node, and places that hold too much. Two unknown hosts are never taken for one.
 """
 
+from collections import Counter
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from underhost.agents.site.snapshot import Snapshot
@@ -35,9 +37,22 @@ def named_host(snapshot: Snapshot, name: str) -> str:
 def place_of(snapshot: Snapshot, node: str) -> SamePlace:
     """Where a node is: on its host where that is known; an absent node is a place of its own."""
     joined = snapshot.node_hosts.get(node)
-    if node in snapshot.nodes and joined is not None and joined.host:
+    if joined is not None and joined.host and node in snapshot.nodes:
         return SamePlace(HOST, joined.host, joined.host_name, named_host(snapshot, joined.host_name))
     return SamePlace(NODE, node, node, f"node {node}")
+
+
+def crowded(snapshot: Snapshot, on: Mapping[str, int], most: int) -> set[SamePlace]:
+    """The places that hold more than so many, by how many are on each node."""
+    hosts, nodes_of, found = Counter[str](), dict[str, str](), set[SamePlace]()
+    for node, count in on.items():
+        joined = snapshot.node_hosts.get(node)
+        if joined is not None and joined.host and node in snapshot.nodes:
+            hosts[joined.host] += count
+            nodes_of[joined.host] = node
+        elif count > most:
+            found.add(place_of(snapshot, node))
+    return found.union(place_of(snapshot, nodes_of[host]) for host, count in hosts.items() if count > most)
 
 
 def only_kind(snapshot: Snapshot) -> str:

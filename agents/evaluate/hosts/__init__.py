@@ -1,1 +1,1 @@
-"""What one ESXi host, or one node, holds too much of: separated pods, quorums, all replicas of an application."""
+"""What one ESXi host, or one node, holds too much of: separated pods, quorums, replicas, pods of a budget."""

@@ -6,10 +6,9 @@ told to be.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from underhost.agents.compiled.classes import PodClass
-from underhost.agents.compiled.model import Model
 from underhost.agents.compiled.site import Place
 from underhost.agents.evaluate import findings as f
 from underhost.agents.evaluate.case import Case
@@ -40,13 +39,15 @@ class CoLocated:
         self._applications: dict[_Owner, tuple[Application, _Owner]] = {}  # shared by the owner's pods
         self._told: defaultdict[str, set[_Owner]] = defaultdict(set)  # by namespace, owners of `_BY_WORKLOAD`
         self._dirty: set[Application] = set()
+        self._told_of: dict[str, Application] = {}  # by pod, the application whose finding names it
+        self._pods_told: dict[Application, list[str]] = {}
         self._only = ""  # of what there was just one, which the messages say
 
     def judge_all(self, case: Case) -> None:
         """Look at every application; violations and physical findings are in the store already."""
         self._only = only_kind(case.snapshot)
         together = _in_one_place(case.snapshot)
-        classes = _classes(case.model, {key for one in together for key in one.pods}) if together else {}
+        classes = case.classes_of({key for one in together for key in one.pods}) if together else {}
         for one in together:
             self._put(case, one.application, {key: classes[key] for key in one.pods}, one.place)
         self._store.take_regrouped()
@@ -94,9 +95,17 @@ class CoLocated:
             found.update(key for key in self._replicas.get(known[0], ()) if self._of_pod[key][1] == owner)
         return found
 
-    def judge(self, case: Case) -> None:
-        """Look at the applications that changed, and at those whose pods' groups did."""
-        for key in self._store.take_regrouped():
+    def told_of(self, key: str) -> Application | None:
+        """The application of a pod that a finding names."""
+        return self._told_of.get(key)
+
+    def judge(self, case: Case) -> set[str]:
+        """Look at the applications that changed, and at those whose pods' groups did.
+
+        Returns the pods that other groups or findings name now than before, and maybe some more.
+        """
+        regrouped = self._store.take_regrouped()
+        for key in regrouped:
             if key in self._of_pod:
                 self._dirty.add(self._of_pod[key][0])
         if (only := only_kind(case.snapshot)) != self._only:
@@ -107,8 +116,11 @@ class CoLocated:
             if not replicas:
                 del self._replicas[application]
             place = _common(case.snapshot, replicas.values()) if len(replicas) > 1 else None
+            regrouped.update(self._pods_told.get(application, ()))
             self._put(case, application, {key: one.cls for key, one in replicas.items()} if place else {}, place)
+            regrouped.update(self._pods_told.get(application, ()))
         self._dirty.clear()
+        return regrouped
 
     def _put(self, case: Case, application: Application, replicas: Mapping[str, int], place: SamePlace | None) -> None:
         """The finding of an application, whose ready replicas are these, by class, all in one place or (None) not."""
@@ -120,6 +132,12 @@ class CoLocated:
                 why = _why(self._only, place, any(map(_prefers_apart, classes)))
                 found = [_finding(case.snapshot, application, sorted(replicas), place, why)]
         self._store.put((CO_LOCATED, application), found)
+        for key in self._pods_told.pop(application, ()):
+            if self._told_of.get(key) == application:  # else it is another application's by now, which told it first
+                del self._told_of[key]
+        if found:
+            self._pods_told[application] = list(replicas)
+            self._told_of.update(dict.fromkeys(replicas, application))
 
 
 def _is_gathered(cls: PodClass) -> bool:
@@ -213,11 +231,3 @@ def _in_one_place(snapshot: Snapshot) -> list[_Together]:
         seen.spread = seen.place != place
         seen.pods.append(key)
     return [seen for seen in of_application.values() if not seen.spread and len(seen.pods) > 1]
-
-
-def _classes(model: Model, pods: Collection[str]) -> dict[str, int]:
-    """The classes of these pods, which are bound."""
-    found = {pod.key: pod.cls for pod in model.unbound if pod.key in pods}
-    placed = zip(model.running.keys, model.running.classes.tolist(), strict=True)
-    found.update((key, cls) for key, cls in placed if key in pods)
-    return found

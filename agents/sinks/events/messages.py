@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
+from underhost.agents.evaluate.findings import NAMESPACE
 from underhost.agents.sinks.events.sink import Regarding, Told, Type, event
 from underhost.agents.sinks.events.words import FindingWords, of_evicted, of_eviction
 from underhost.agents.sinks.orders import APPLIED, FAILED, REFUSED
@@ -49,8 +50,8 @@ class EventMessages:
 
     def _objects(self, row: FindingEvent) -> list[Object]:
         pods = [pod for pod in (row.pod, *row.peers) if pod]
-        if row.object is not None:  # nobody is told of another namespace's rule
-            mine = row.object.removeprefix("Namespace/")
+        if row.object is not None and row.object.startswith(NAMESPACE):  # nobody is told of another namespace's rule
+            mine = row.object.removeprefix(NAMESPACE)
             pods = [pod for pod in pods if pod.startswith(f"{mine}/")]
             return [("Pod", pod) for pod in pods]
         nodes = dict.fromkeys(filter(None, [row.node, *map(self._node_of, pods)]))

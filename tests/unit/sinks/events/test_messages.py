@@ -97,6 +97,11 @@ def test_of_a_rule_of_one_namespace_its_own_pods_are_told_and_nobody_elses() -> 
     assert [one for one, *_ in heard(messages().of_finding(row))] == ["Pod evil/x"]
 
 
+def test_of_a_budget_that_a_finding_names_its_pods_and_their_nodes_are_told() -> None:
+    row = msgspec.structs.replace(finding("shop/db-0", "shop/db-1"), object="PodDisruptionBudget/shop/db")
+    assert [one for one, *_ in heard(messages().of_finding(row))] == BOTH
+
+
 def test_who_joins_a_finding_is_told_and_all_are_told_of_its_end_wherever_they_are() -> None:
     told = messages()
     told.of_finding(finding("shop/db-0", "shop/db-1"))
