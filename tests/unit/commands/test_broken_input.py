@@ -133,7 +133,7 @@ def assert_refused_in_lines_or_accepted(text: bytes) -> None:
             assert len(line) < 600
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100, derandomize=True)
 @given(st.integers(0, 2**31))
 def test_a_wrong_value_anywhere_never_ends_in_a_traceback(seed: int) -> None:
     chance, document = Random(seed), a_cluster(seed)
@@ -149,7 +149,7 @@ def test_a_wrong_value_anywhere_never_ends_in_a_traceback(seed: int) -> None:
     assert_refused_in_lines_or_accepted(json.dumps(document).encode())
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40, derandomize=True)
 @given(st.integers(0, 2**31), st.integers(0, 255))
 def test_an_overwritten_byte_never_ends_in_a_traceback(seed: int, byte: int) -> None:
     text = bytearray(json.dumps(a_cluster(seed)).encode())

@@ -66,7 +66,7 @@ def test_every_graph_of_up_to_five_is_covered_exactly():
 
 
 @given(st.integers(0, 2**32), st.integers(6, 12), st.floats(0.1, 0.95))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_random_graphs_are_covered_exactly_with_any_seeds(seed, size, density):
     rng = random.Random(seed)
     edges = {pair for pair in itertools.combinations(range(size), 2) if rng.random() < density}

@@ -331,7 +331,7 @@ GRAPH = st.tuples(st.integers(2, 7), st.integers(0, 2**21 - 1))
 
 
 @given(GRAPH)
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 def test_the_rules_allow_exactly_the_placements_that_keep_every_required_pair_apart(graph):
     size, chosen = graph
     every = list(itertools.combinations(range(size), 2))
@@ -361,7 +361,7 @@ def _terms(others):
 
 
 @given(st.randoms(use_true_random=False))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_the_order_of_the_input_does_not_matter(rng: random.Random):
     objects = [
         *nodes(6),

@@ -340,7 +340,7 @@ def _specs(draw):
 
 
 @given(sites())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_the_violations_are_what_explain_says_of_each_pod_on_its_own_node(site):
     objects, on = site
     snapshot = a_site(*objects, on=on)
@@ -359,7 +359,7 @@ def test_the_violations_are_what_explain_says_of_each_pod_on_its_own_node(site):
 
 
 @given(sites(), st.randoms(use_true_random=False))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_order_of_the_input_does_not_matter(site, rng: random.Random):
     objects, on = site
     before = to_json(check(a_site(*objects, on=on), Options()))
@@ -370,7 +370,7 @@ def test_the_order_of_the_input_does_not_matter(site, rng: random.Random):
 
 
 @given(sites())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_ids_are_unique_in_a_report(site):
     objects, on = site
     ids = [one.id for one in check(a_site(*objects, on=on), Options()).findings]
@@ -388,7 +388,7 @@ def kept_apart(snapshot):
 
 
 @given(sites(), st.integers(0, 8))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_removing_a_pod_never_makes_another_refused_by_anti_affinity(site, which):
     objects, on = site
     pods = [one for one in objects if type(one).__name__ == "Pod"]

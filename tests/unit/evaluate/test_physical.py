@@ -200,7 +200,7 @@ def clusters(draw):
 
 
 @given(clusters(), st.randoms(use_true_random=False))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_the_sweep_finds_what_a_walk_over_all_pairs_finds(cluster, rng):
     on, specs, placed = cluster
     named = {f"shop/p{at}": (app, node) for at, (app, node) in enumerate(placed)}

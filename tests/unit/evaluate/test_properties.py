@@ -38,7 +38,7 @@ def refused_for_anti_affinity(site: Snapshot) -> set[tuple[str, str]]:
     }
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=25, derandomize=True)
 @given(SEEDS)
 def test_the_order_of_the_input_never_matters(seed: int) -> None:
     items = generate.document(seed)["items"]
@@ -48,7 +48,7 @@ def test_the_order_of_the_input_never_matters(seed: int) -> None:
     assert to_json(check(first, Options(drift=True))) == to_json(check(second, Options(drift=True)))
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=25, derandomize=True)
 @given(SEEDS)
 def test_a_pod_that_goes_away_never_makes_an_anti_affinity_refusal(seed: int) -> None:
     items = generate.document(seed)["items"]

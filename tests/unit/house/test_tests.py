@@ -3,6 +3,8 @@
 import ast
 from pathlib import Path
 
+from hypothesis import HealthCheck, settings
+
 TESTS = Path(__file__).parents[2]
 LONGEST_NAME, MOST_MODULES = 80, 20
 
@@ -31,3 +33,8 @@ def test_unit_tests_are_in_the_rooms_of_what_they_test() -> None:
     rooms = {path.parent.relative_to(TESTS / "unit") for path in (TESTS / "unit").rglob("test_*.py")}
     of_the_project = {room for room in rooms if (root / room).is_dir() or (root / "agents" / room).is_dir()}
     assert rooms - of_the_project == {Path("house")}
+
+
+def test_no_example_of_hypothesis_is_too_slow_on_a_busy_machine() -> None:
+    assert settings().deadline is None
+    assert HealthCheck.too_slow in settings().suppress_health_check

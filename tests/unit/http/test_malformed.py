@@ -38,7 +38,7 @@ def sent(worker: LiveDemo, data: bytes, *, whole: bool = True) -> int | None:
     return int(first.split()[1]) if first else None
 
 
-@settings(max_examples=300, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=300, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
 @given(*PARTS)
 @example("GET", "/api/v1/map", "at=" + "9" * 30 + "d", [], b"")
 @example("GET", "/api/v1/map", "at=0001-01-01T00:00:00%2B23:59", [], b"")
@@ -58,7 +58,7 @@ def test_no_request_is_answered_with_a_500(
     assert status in {*ANSWERS, None}
 
 
-@settings(max_examples=60, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
 @given(st.binary(max_size=300))
 def test_no_bytes_at_all_are_answered_with_a_500(worker: LiveDemo, data: bytes) -> None:
     assert sent(worker, data + b"\r\n\r\n", whole=False) in {*ANSWERS, None}

@@ -24,7 +24,6 @@ from underhost.streams.settings.model import Settings
 TOLD = [checks.status_code_conformance, checks.content_type_conformance, checks.response_schema_conformance]
 QUICK = settings(
     max_examples=15,
-    deadline=None,
     derandomize=True,
     database=None,
     phases=[Phase.explicit, Phase.generate],

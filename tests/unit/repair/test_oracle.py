@@ -77,7 +77,7 @@ def _rank(verdict: object, name: str) -> tuple[int, int, str]:
     return getattr(verdict, "physical_conflicts", 0), -getattr(verdict, "total", 0), name
 
 
-@settings(max_examples=2000, deadline=None, derandomize=True, database=None)
+@settings(max_examples=2000, derandomize=True, database=None)
 @given(st.integers(0, 2**40))
 def test_a_plan_mends_and_breaks_nothing(seed: int) -> None:
     site = a_cluster(seed)

@@ -5,7 +5,7 @@ import random
 from dataclasses import replace as with_parts
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.build import a_budget, a_node, a_pod, a_site, a_workload
 from support.sites.random_cluster import RandomCluster
@@ -30,7 +30,7 @@ def returned(site: Snapshot, squeeze: bool = False) -> Snapshot:
     return snapshot
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30)
 @given(st.integers(0, 2**32))
 def test_a_random_cluster_is_read_as_it_was_written(seed: int) -> None:
     made = RandomCluster(seed).snapshot()

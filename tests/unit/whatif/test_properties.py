@@ -7,7 +7,7 @@ from dataclasses import replace as with_parts
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from support.build import a_budget
@@ -31,7 +31,7 @@ from underhost.schemas.vsphere import Host, Vm
 
 OWNERS = ("ReplicaSet", "ReplicaSet", "StatefulSet", "Job", "DaemonSet", "")
 SEEDS = st.integers(0, 2**32)
-MANY = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+MANY = settings(max_examples=30)
 
 
 def a_site(seed: int, *, pending: int = 0, budgets: int = 0) -> Snapshot:

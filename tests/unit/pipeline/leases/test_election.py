@@ -301,7 +301,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(STEPS)
 def test_never_two_hold_it_whatever_is_late_lost_or_frozen(steps: list[tuple[str, float]]) -> None:
     world = World()

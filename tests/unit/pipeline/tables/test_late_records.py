@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.fakes.tables import StoredTables
 
@@ -181,7 +181,7 @@ def last(history: list[tuple[str, Pod | None, str]], name: str) -> Pod | None:
 
 
 @given(stories(), st.integers(0, 20))
-@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=500)
 def test_the_tables_end_as_the_newest_owner_says_whatever_the_order(
     tmp_path_factory: pytest.TempPathFactory, story: tuple[dict[str, Pod], list[Sent]], restart: int
 ) -> None:

@@ -86,7 +86,7 @@ def nodes_of(topics: FakeTopics) -> dict[str, str]:
     return {key: json.loads(live[key])["spec"].get("nodeName", "") for key in topics.keys(PODS)}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(changes=st.lists(CHANGES, max_size=20), faults=FAULTS)
 def test_the_topics_end_up_as_the_server_is(changes: list[tuple[str, str, str]], faults: list[Fault]) -> None:
     with tempfile.TemporaryDirectory() as folder:

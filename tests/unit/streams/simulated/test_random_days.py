@@ -3,7 +3,7 @@
 import random
 from contextlib import suppress
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.simulation.operated import OperatedSite, a_site
 from support.sites.simulated import MemoryTopics, turns, watched
@@ -61,7 +61,7 @@ def application(site: OperatedSite) -> dict[str, list[str]]:
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25)
 async def test_topics_hold_what_the_site_holds_and_owners_keep_their_replicas(seed: int) -> None:
     site, topics, dice = a_site(seed=seed), MemoryTopics(), random.Random(seed)
     async with watched(site, topics):
@@ -85,7 +85,7 @@ async def test_topics_hold_what_the_site_holds_and_owners_keep_their_replicas(se
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25)
 async def test_evictions_alone_never_leave_a_tier_with_fewer_than_its_budget_wants(seed: int) -> None:
     site, dice = a_site(seed=seed), random.Random(seed)
     for tier in application(site).values():

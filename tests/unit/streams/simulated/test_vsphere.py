@@ -165,7 +165,7 @@ async def test_drs_keeps_what_a_rule_gathers_when_it_balances() -> None:
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 async def test_drs_never_brings_databases_together_once_it_has_the_rules_that_we_make(seed: int) -> None:
     site = await with_databases(seed)
     snapshot = snapshot_of(site)

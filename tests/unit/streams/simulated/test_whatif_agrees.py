@@ -7,7 +7,7 @@ budgets are figured by its own disruption controller. The scheduler of the appli
 import random
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.simulation.operated import OperatedSite, a_site
 
@@ -97,7 +97,7 @@ def on(site: OperatedSite, node: str) -> set[str]:
 
 
 @given(st.integers(0, 2**32), st.sampled_from(["kni-worker", "kni-worker2", "kni-worker3", "kni-worker6"]))
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=10)
 async def test_the_same_pods_stay_and_no_budget_is_undershot(seed: int, node: str) -> None:
     site, dice = a_site(seed=seed), random.Random(seed)
     await bind(site)
