@@ -39,3 +39,12 @@ def test_pods_that_wait_lie_side_by_side(visits: Visits, shown: ShownSite, detai
     page.select_option("#detail", detail)
     [tray] = boxes(page, ".tray .pods")
     assert tray[2] > 4 * tray[3]
+
+
+def test_the_dots_of_a_node_stay_in_it(visits: Visits, shown: ShownSite) -> None:
+    shown.put(a_site(a_node("n1"), *(a_pod(f"job-{at}").on("n1") for at in range(WAITING)), site="prod"))
+    page = visits.open(shown.address)
+    page.select_option("#detail", "dense")
+    [node], [dots] = boxes(page, "#map .node"), boxes(page, "#map .node canvas")
+    assert node[0] < dots[0]
+    assert dots[0] + dots[2] < node[0] + node[2]

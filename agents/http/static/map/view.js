@@ -341,7 +341,7 @@ export class MapView {
   #measured(level) {
     if (level !== "dense") return 0;
     const first = this.root.querySelector(".host:not(.pseudo) .pods") ?? this.root.querySelector(".pods");
-    this.#width = Math.max(40, Math.floor(first?.clientWidth ?? 120));
+    this.#width = Math.max(40, Math.floor(first ? widthInside(first) : 120));
     return this.#width;
   }
 
@@ -556,6 +556,12 @@ function newPlace(kind, holds, level, item) {
   const element = el("div", { class: kind }, head, inside);
   head.item = item;
   return Object.assign(element, { head, item, [holds]: inside });
+}
+
+/** The width that an element has for what it holds, in pixels. */
+function widthInside(element) {
+  const style = getComputedStyle(element);
+  return element.clientWidth - Number.parseFloat(style.paddingLeft) - Number.parseFloat(style.paddingRight);
 }
 
 function place(parent, wanted) {
