@@ -1,8 +1,10 @@
 """`underhost demo` as a person starts it: a process of its own, on the embedded log, over the simulated site."""
 
+import contextlib
 import re
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from underhost.agents.commands.handlers.demo import USUAL
 
 PROGRAM = Path(sys.executable).with_name("underhost")
 DATABASE = r"customapp/virt-launcher-mssql2016\w{5}-\w{5}"
@@ -102,12 +106,33 @@ def test_a_second_run_on_the_same_log_tells_its_own_story(tmp_path: Path) -> Non
         assert_told(done.stdout.splitlines(), STORY)
 
 
+@pytest.fixture
+def taken() -> Iterator[None]:
+    """The page's usual address is another program's: ours for the test, or whoever has it."""
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        with contextlib.suppress(OSError):
+            other.bind(USUAL)
+            other.listen()
+        yield
+
+
 def test_it_can_be_stopped_while_it_starts() -> None:
+    assert_stopped_at_its_first_word(r"A simulated site: .*|127\.0\.0\.1:8080 is taken .*")
+
+
+@pytest.mark.usefixtures("taken")
+def test_it_can_be_stopped_when_it_has_said_that_the_usual_address_is_taken() -> None:
+    assert_stopped_at_its_first_word(r"127\.0\.0\.1:8080 is taken by another program, so the page gets a free port\.")
+
+
+def assert_stopped_at_its_first_word(word: str) -> None:
     with subprocess.Popen([str(PROGRAM), "demo"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None and process.stderr is not None
-        process.stdout.readline()
+        first = process.stdout.readline()
         process.send_signal(signal.SIGINT)
         errors = process.stderr.read()
+    assert re.fullmatch(TIME + f"(?:{word})\n", first)
     assert (process.returncode, errors) == (0, "")
 
 

@@ -74,9 +74,10 @@ def handle(
     site = SimulatedSite(scenario, seed=time.time_ns() if seed is None else seed)
     teller = Teller()
     with _a_log(embedded, bootstrap_servers) as file:
-        settings = settings_of(Topics(None, bootstrap_servers, file), **_groups(scenario, listen or _free(teller)))
+        address, taken = (listen, None) if listen else _free()
+        settings = settings_of(Topics(None, bootstrap_servers, file), **_groups(scenario, address))
         _keep_quiet()
-        demonstration = _Demonstration(settings, site, teller, patience=step_timeout)
+        demonstration = _Demonstration(settings, site, teller, first=taken, patience=step_timeout)
         missed = event_loop.run(demonstration.run(once=once))
     if missed is not None:
         typer.echo(f"error: {missed}", err=True)
@@ -93,16 +94,15 @@ def _a_log(embedded: Path | None, bootstrap_servers: str | None) -> Iterator[Pat
         yield Path(folder) / "underhost.db"
 
 
-def _free(teller: Teller) -> str:
-    """The usual address of the page, or any free port, which is said: a second demo must not fail of the first."""
+def _free() -> tuple[str, str | None]:
+    """The usual address of the page, or any free port and the words for it: a second demo must not fail of the first."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(USUAL)
         except OSError:
-            teller.say(["{}:{} is taken by another program, so the page gets a free port.".format(*USUAL)])
-            return "127.0.0.1:0"
-    return "{}:{}".format(*USUAL)
+            return "127.0.0.1:0", "{}:{} is taken by another program, so the page gets a free port.".format(*USUAL)
+    return "{}:{}".format(*USUAL), None
 
 
 def _groups(scenario: str, listen: str) -> dict[str, Any]:
@@ -132,8 +132,11 @@ def _keep_quiet() -> None:
 class _Demonstration:
     """One run of the demo."""
 
-    def __init__(self, settings: Settings, site: SimulatedSite, teller: Teller, *, patience: float) -> None:
+    def __init__(
+        self, settings: Settings, site: SimulatedSite, teller: Teller, *, first: str | None, patience: float
+    ) -> None:
         self._settings, self._site, self._teller, self._patience = settings, site, teller, patience
+        self._first = first
         self._operator, self._pace = Operator(site), Pace()
         self._since = time.monotonic()
         self._page = ""
@@ -141,8 +144,10 @@ class _Demonstration:
     async def run(self, *, once: bool) -> str | None:
         """Until told to stop, or the end of the story. What was missed, in one line; None where nothing was."""
         stop = asyncio.Event()
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM):  # before a word is said: who reads one may stop it
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        if self._first is not None:
+            self._teller.say([self._first])
         self._teller.say([f"A simulated site: {self._site.scenario.title}."])  # before a second of imports
 
         picture = DemoState(SITE, begin=int(time.time() * 1000))
