@@ -11,14 +11,11 @@ loop have the interpreter as often.
 import asyncio
 import logging
 import os
-import sys
-import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 from underhost.agents.pipeline.decide import reproduction
 from underhost.agents.pipeline.decide.evaluator import PipelineEvaluator
@@ -27,13 +24,11 @@ from underhost.agents.pipeline.metrics import DIFFERENT, EQUAL, FAILED, Metrics
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.agents.snapshots.dump import documents
 from underhost.schemas.documents import Report
+from underhost.streams.background import in_background
 from underhost.streams.settings.self_check import SelfCheckSettings
 
 log = logging.getLogger(__name__)
-T = TypeVar("T")
 
-LOWEST = 19
-"""Niceness of the thread. Measured beside a full machine: the event loop waits no longer for it than for any other."""
 TOLD = 5
 """Findings and objects that the log names."""
 KEPT = 20
@@ -92,7 +87,9 @@ class SelfCheck:
                 return None
             begun = time.monotonic()
             try:
-                differing, full = await _in_background(partial(self._compare, decided.snapshot, decided.report))
+                differing, full = await in_background(
+                    partial(self._compare, decided.snapshot, decided.report), "self-check"
+                )
             except Exception:
                 log.exception("site %s: the self-check came to nothing", site)
                 return self._count(site, FAILED)
@@ -123,7 +120,8 @@ class SelfCheck:
         return evaluator.update(after)
 
     async def _tell(self, site: str, snapshot: Snapshot, differing: reproduction.Difference) -> None:
-        found = await _in_background(partial(reproduction.reproduce, snapshot, differing, self._follow, self._full))
+        work = partial(reproduction.reproduce, snapshot, differing, self._follow, self._full)
+        found = await in_background(work, "self-check")
         where = await asyncio.to_thread(self._write, site, found) if self._settings.folder is not None else ""
         log.error(
             "site %s: the self-check found a difference, the evaluator is made anew; lacking: %s; wrong: %s; %s: %s%s",
@@ -160,39 +158,3 @@ def _write_file(path: Path, data: bytes) -> None:
 def _listed(names: list[str]) -> str:
     more = [f"{len(names) - TOLD} more"] if len(names) > TOLD else []
     return ", ".join([*names[:TOLD], *more]) or "nothing"
-
-
-async def _in_background(work: Callable[[], T]) -> T:
-    """The result of the work, done by a thread that the end of the program does not wait for.
-
-    Raises what the work raises, as an Exception: a panic of polars is none by itself.
-    """
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[T] = loop.create_future()
-
-    def give(result: T | None, error: Exception | None) -> None:
-        if done.cancelled():
-            return
-        if error is not None:
-            done.set_exception(error)
-        else:
-            done.set_result(result)  # type: ignore[arg-type]  # there is a result where there is no error
-
-    def run() -> None:
-        _lower_priority()
-        result, error = None, None
-        try:
-            result = work()
-        except BaseException as raised:  # noqa: BLE001 - whoever waits for it is told
-            error = raised if isinstance(raised, Exception) else RuntimeError(f"{type(raised).__name__}: {raised}")
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(give, result, error)
-
-    threading.Thread(target=run, name="self-check", daemon=True).start()
-    return await done
-
-
-def _lower_priority() -> None:
-    """This thread gives way to all others; only Linux knows the niceness of a thread."""
-    if sys.platform == "linux":
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOWEST)

@@ -8,7 +8,6 @@ import asyncio
 import random
 from collections.abc import Callable
 from contextvars import ContextVar, copy_context
-from functools import partial
 from typing import Any
 
 from support.simulation.operated import OperatedSite
@@ -137,7 +136,7 @@ class Programs:
         worker.Pipeline = WatchedPipeline  # type: ignore[misc]
         pipeline_run.Dispatcher = WatchedDispatcher  # type: ignore[misc]
         pipeline_run.FaustPublisher = self._publisher  # type: ignore[assignment,misc]
-        self_check._in_background = partial(loop.run_in_executor, None)  # type: ignore[assignment]
+        self_check.in_background = lambda work, name: loop.run_in_executor(None, work)  # type: ignore[assignment]
 
     @property
     def servers(self) -> list[Server]:
