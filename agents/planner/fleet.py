@@ -139,6 +139,18 @@ class VmCluster:
             and all(rule.apart or not rule.vms >> vm & 1 or host in rule.hosts for rule in self.rules)
         )
 
+    def holding(self, held: Mapping[str, str]) -> "VmCluster":
+        """The same fleet where these VMs, by reference, stay where they are, with the reason."""
+        if held.keys().isdisjoint(self.number):
+            return self
+        pinned = [why or held.get(vm.ref, "") for vm, why in zip(self.vms, self.pinned, strict=True)]
+        return replace(self, pinned=pinned)
+
+    def places(self, pairs: Iterable[tuple[str, str]]) -> set[tuple[int, int]]:
+        """(VM, host) by number, of those references that are of this fleet."""
+        position = {host.ref: at for at, host in enumerate(self.hosts)}
+        return {(self.number[vm], position[host]) for vm, host in pairs if vm in self.number and host in position}
+
     def without(self, reason: Reason) -> "VmCluster":
         """The same fleet where this keeps nobody from anywhere."""
         kind, about = reason
@@ -189,14 +201,17 @@ def keeping(apart: Sequence[int], rules: Iterable[KeptRule]) -> list[int]:
     return found
 
 
-def fleets_of(snapshot: Snapshot, model: Model, room: Room) -> list[VmCluster]:
-    """The fleet of each vSphere cluster that holds the VM of a node, by name."""
-    near = gatherings(model.classes, model.options.host_keys)
-    graphs = vm_graphs(snapshot, model, Concerns(model, separations(model.selectors), near))
+def fleets_of(snapshot: Snapshot, model: Model, room: Room, *, pods: bool = True) -> list[VmCluster]:
+    """The fleet of each vSphere cluster that holds the VM of a node, by name.
+
+    Without `pods` it is what vSphere asks of VMs alone: quick, for who has the evaluator judge what pods ask.
+    """
+    near = gatherings(model.classes, model.options.host_keys) if pods else []
+    graphs = vm_graphs(snapshot, model, Concerns(model, separations(model.selectors) if pods else (), near))
     by_cluster: defaultdict[str, list[Host]] = defaultdict(list)
     for _, host in sorted(snapshot.hosts.items()):
         by_cluster[host.cluster].append(host)
-    kept = [one for one in quorums(snapshot) if 1 <= one.spare < len(one.members)]
+    kept = [one for one in (quorums(snapshot) if pods else ()) if 1 <= one.spare < len(one.members)]
     running: defaultdict[str, list[Vm]] = defaultdict(list)
     for _, vm in sorted(snapshot.vms.items()):
         if vm.power != "off" and vm.host in snapshot.hosts:

@@ -19,6 +19,20 @@ class VMotion(NamedTuple):
     wave: int = 0
 
 
+class PlannedMove(NamedTuple):
+    """A vMotion as it is carried out: VM and hosts by reference, and by name for people."""
+
+    vm: str
+    name: str
+    cluster: str
+    from_: str
+    from_name: str
+    to: str
+    to_name: str
+    wave: int
+    because: list[str]
+
+
 def ordered(fleet: VmCluster, at: Sequence[int], moves: Mapping[int, int]) -> list[VMotion] | None:
     """The moves in a safe order, with steps aside where they need some; None where there is no such order."""
     loads, left, found = Loads(fleet, at), dict(moves), list[VMotion]()

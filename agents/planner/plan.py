@@ -6,20 +6,22 @@ evaluator as everything else: what breaks something is no way out, and the plan 
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
+from typing import NamedTuple
 
 from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.planner.assignment import Goal
 from underhost.agents.planner.evicting import Evicted, Evictions, plan_evictions
-from underhost.agents.planner.fleet import Room, VmCluster, fleets_of
+from underhost.agents.planner.fleet import VmCluster, fleets_of
 from underhost.agents.planner.goals import Goals
 from underhost.agents.planner.moves import ClusterMoves, Cost, plan_moves
-from underhost.agents.planner.order import VMotion, in_waves
+from underhost.agents.planner.order import PlannedMove, VMotion, in_waves
 from underhost.agents.planner.reasons import NO_ORDER, Explainer
 from underhost.agents.planner.replay import Replay, Replayed, subjects
-from underhost.agents.repair.evictable import EvictionTerms, why_never
+from underhost.agents.planner.terms import RepairTerms
+from underhost.agents.repair.evictable import why_never
 from underhost.agents.schedule.progress import told
 from underhost.agents.site.not_judged import not_judged
 from underhost.agents.site.snapshot import Options, Snapshot
@@ -27,56 +29,38 @@ from underhost.schemas.documents import NotJudged, RepairCost, RepairPlan, Repai
 from underhost.schemas.errors import InputError
 from underhost.schemas.near import did_you_mean
 from underhost.schemas.records import Finding
-from underhost.schemas.severities import GRAVE
 
 VMOTION, EVICT = "vmotion", "evict"
 AGAIN = 20
 """How often the moves of a cluster are planned again because the evaluator refuses a step."""
 EXPLAINED = 50
 """Findings that stay and are explained to the last fact; of the others it is told what keeps them in a few words."""
-OURS = frozenset({"underhost"})
 
 
-@dataclass(frozen=True)
-class RepairTerms:
-    """What shall be repaired, and how.
+class Planned(NamedTuple):
+    """A plan, and its vMotions as they are carried out."""
 
-    Attributes:
-        severities: of the findings that shall end.
-        namespaces: only findings about pods of these; all where empty. finding: only this one, by its id.
-        most_vmotions: not more vMotions. evictions: whether pods may be evicted, and which.
-        room: how the hosts' room is counted.
-    """
-
-    severities: frozenset[str] = frozenset(GRAVE)
-    namespaces: frozenset[str] = frozenset()
-    finding: str = ""
-    most_vmotions: int | None = None
-    evictions: EvictionTerms | None = field(
-        default_factory=lambda: EvictionTerms(schedulers=frozenset({"default-scheduler", *OURS}), ours=OURS)
-    )
-    room: Room = field(default_factory=Room)
-
-    def wants(self, finding: Finding) -> bool:
-        """Whether the finding shall end."""
-        spaces = {subject.partition("/")[0] for subject in subjects(finding) if "/" in subject}
-        return (
-            finding.severity in self.severities
-            and (not self.finding or finding.id == self.finding)
-            and (not self.namespaces or not spaces.isdisjoint(self.namespaces))
-        )
+    document: RepairPlan
+    moves: list[PlannedMove]
 
 
 def repair(
     snapshot: Snapshot, options: Options, asked: RepairTerms | None = None, evaluator: Evaluator | None = None
 ) -> RepairPlan:
     """The plan. Raises InputError for a finding or a namespace that is not there, BadObjectError."""
+    return planned(snapshot, options, asked, evaluator).document
+
+
+def planned(
+    snapshot: Snapshot, options: Options, asked: RepairTerms | None = None, evaluator: Evaluator | None = None
+) -> Planned:
+    """The plan with what carries it out. Raises as `repair`."""
     return _Repair(snapshot, evaluator or Evaluator(options), asked or RepairTerms()).plan()
 
 
 class _Repair:
     def __init__(self, snapshot: Snapshot, evaluator: Evaluator, asked: RepairTerms) -> None:
-        _look_for(asked.namespaces, snapshot)
+        asked.check(snapshot)
         self._whole, self._evaluator, self._asked = snapshot, evaluator, asked
         self._replay = Replay(snapshot, evaluator)
         self._snapshot = self._replay.start
@@ -88,12 +72,12 @@ class _Repair:
                 f"finding {asked.finding}: not there, or no move ends it{did_you_mean(asked.finding, known)}"
             )
         model = evaluator.state(self._snapshot).model
-        self._fleets = fleets_of(self._snapshot, model, asked.room)
+        self._fleets = [fleet.holding(asked.held) for fleet in fleets_of(self._snapshot, model, asked.room)]
         self._goals = Goals(self._snapshot, model, self._fleets)
         self._of_fleet, self._others = self._goals.of(self._findings)
 
-    def plan(self) -> RepairPlan:
-        """See `repair`."""
+    def plan(self) -> Planned:
+        """See `planned`."""
         now = Replayed(self._snapshot, self._before, None)
         moved: dict[int, ClusterMoves] = {}
         for at in sorted(self._of_fleet):
@@ -102,13 +86,14 @@ class _Repair:
             moved[at], now = self._moves(self._fleets[at], self._of_fleet[at], now.snapshot, most)
         evictions = self._evict(now)
         after = now.report if not evictions.steps else self._evaluator.update(evictions.snapshot)
-        return self._document(moved, evictions, after)
+        moves = chain.from_iterable(self._of(at, one) for at, one in moved.items())
+        return Planned(self._document(moved, evictions, after), sorted(moves, key=lambda move: move.wave))
 
     def _moves(
         self, fleet: VmCluster, goals: Sequence[Goal], snapshot: Snapshot, most: int | None
     ) -> tuple[ClusterMoves, Replayed]:
         """The moves of one cluster that the evaluator lets pass."""
-        barred = set[tuple[int, int]]()
+        barred = fleet.places(self._asked.barred)
         for _ in range(AGAIN):
             found = plan_moves(fleet, goals, barred, most)
             steps = in_waves(fleet, fleet.at, found.steps)
@@ -198,28 +183,31 @@ class _Repair:
     def _steps(self, moved: Mapping[int, ClusterMoves], evicted: Sequence[Evicted]) -> list[RepairStep]:
         """vMotions of all clusters side by side, then evictions."""
         found: list[RepairStep] = []
-        vmotions = sorted(
-            chain.from_iterable(self._of(at, one) for at, one in moved.items()), key=lambda step: step.wave
-        )
-        last = max((step.wave for step in vmotions), default=0)
-        found += vmotions
+        moves = sorted(chain.from_iterable(self._of(at, one) for at, one in moved.items()), key=lambda move: move.wave)
+        last = max((move.wave for move in moves), default=0)
+        found += [
+            RepairStep(0, move.wave, VMOTION, move.from_name, move.to_name, move.because, vm=move.name)
+            for move in moves
+        ]
         for one in sorted(evicted, key=lambda one: one.wave):
             found.append(RepairStep(0, last + one.wave, EVICT, one.from_, one.to, [one.because], pod=one.pod))
         for number, step in enumerate(found, 1):
             step.step = number
         return found
 
-    def _of(self, at: int, moved: ClusterMoves) -> list[RepairStep]:
+    def _of(self, at: int, moved: ClusterMoves) -> list[PlannedMove]:
         fleet, goals = self._fleets[at], self._of_fleet[at]
         return [
-            RepairStep(
-                0,
-                step.wave,
-                VMOTION,
+            PlannedMove(
+                fleet.vms[step.vm].ref,
+                fleet.vms[step.vm].name,
+                fleet.name,
+                fleet.hosts[step.from_].ref,
                 fleet.hosts[step.from_].name,
+                fleet.hosts[step.to].ref,
                 fleet.hosts[step.to].name,
+                step.wave,
                 _because(step, moved.steps, goals),
-                vm=fleet.vms[step.vm].name,
             )
             for step in moved.steps
         ]
@@ -266,14 +254,6 @@ class _Repair:
         silent = sum(not host.memory_mib for at in self._of_fleet for host in self._fleets[at].hosts)
         what = f"the room of {silent} host{'' if silent == 1 else 's'}"
         return [NotJudged(what, "the inventory does not say it")] if silent else []
-
-
-def _look_for(namespaces: Iterable[str], snapshot: Snapshot) -> None:
-    """Raises InputError where one is not there."""
-    there = {pod.metadata.namespace for pod in snapshot.pods.values()} | snapshot.namespaces.keys()
-    unknown = sorted(one for one in namespaces if one not in there)
-    if unknown:
-        raise InputError(*(f"namespace {one} is not there{did_you_mean(one, there)}" for one in unknown))
 
 
 def _because(step: VMotion, steps: Sequence[VMotion], goals: Sequence[Goal]) -> list[str]:
