@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 LABEL, POD_LABEL, BIND, DRS_RULE, EVICT = "label", "pod-label", "bind", "drs-rule", "evict"
-EVENT, REPORT, RESUME = "event", "report", "resume"
+MOVE, EVENT, REPORT, RESUME = "move", "event", "report", "resume"
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,14 @@ WRITTEN: Mapping[str, Written] = {
         ),
         Written(BIND, "bindings", 30_000, subject="Pod"),
         Written(DRS_RULE, "drs_rules", 20, to_vsphere=True, subject="DRS rule"),
+        Written(
+            MOVE,
+            "moves",
+            20,
+            to_vsphere=True,
+            subject="VM",
+            about="vMotions that repair findings. Without it none is planned unless somebody asks (underhost repair).",
+        ),
         Written(EVICT, "evictions", 20, subject="Pod"),
         Written(
             EVENT,

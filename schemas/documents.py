@@ -261,6 +261,38 @@ class RepairPlan(Document):
     kind: str = "RepairPlan"
 
 
+class RepairDone(Document):
+    """A step of a repair that is carried out: as in `RepairStep`, and what became of it.
+
+    `id` is that of its command. `state` is ordered, or the result of its outcome, whose reason `reason` is.
+    """
+
+    id: str
+    kind: str
+    from_: str = msgspec.field(name="from")
+    to: str
+    state: str
+    reason: str = ""
+    vm: str | None = None
+    pod: str | None = None
+
+
+class RepairProgress(Document):
+    """`underhost repair --apply`. `state` is planning, acting or ended; `why` is what it waits for, or why it ended.
+
+    `leftFindings` stay; they are known at its end.
+    """
+
+    id: str
+    site: str
+    state: str
+    steps: list[RepairDone]
+    left_findings: list[Finding]
+    why: str
+    api_version: str = API_VERSION
+    kind: str = "RepairProgress"
+
+
 _encoder = msgspec.json.Encoder(order="sorted")
 
 

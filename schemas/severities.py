@@ -105,6 +105,7 @@ ROWS = (
         meaning="No placement can meet the rule.",
         remedy="Change the rule, or add the nodes, labels or hosts that it asks for: the message says which.",
         remedies={
+            "Move": "Look in vCenter why the VM cannot be moved, or who moves it back, and move it by hand.",
             "Tenant": "Let the namespace ask for less, or raise its share under `shares`.",
         },
         alert="warning",

@@ -122,10 +122,10 @@ ACTIONS = Topic(
     "delete",
     "target",
     records.Action,
-    "labeller, pod-labeller, DRS translator, evictor, reporter",
+    "labeller, pod-labeller, DRS translator, mover, evictor, reporter",
     ("sinks",),
     "Commands to the sinks.",
-    writers=("evaluator", "labeller", "pod-labeller", "drs", "evictor", "reporter", "resume"),
+    writers=("evaluator", "labeller", "pod-labeller", "drs", "mover", "evictor", "reporter", "resume"),
 )
 OUTCOMES = Topic(
     "outcomes",
@@ -135,7 +135,18 @@ OUTCOMES = Topic(
     "sinks",
     ("deciders", "events", "web"),
     "What the sinks did.",
-    writers=("kubernetes", "vsphere", "labeller", "pod-labeller", "binder", "drs", "evictor", "events", "reporter"),
+    writers=(
+        "kubernetes",
+        "vsphere",
+        "labeller",
+        "pod-labeller",
+        "binder",
+        "drs",
+        "mover",
+        "evictor",
+        "events",
+        "reporter",
+    ),
 )
 DEAD_LETTERS = Topic(
     "dead-letters",
@@ -153,6 +164,7 @@ DEAD_LETTERS = Topic(
         "pod-labeller",
         "binder",
         "drs",
+        "mover",
         "evictor",
         "events",
         "reporter",

@@ -107,6 +107,15 @@ class LiveLabels(NamedTuple):
     managers: Mapping[str, str]
 
 
+class LiveVm(NamedTuple):
+    """A VM as vCenter has it now: its host's reference, whether it is powered on, and the task that migrates it."""
+
+    name: str
+    host: str
+    is_on: bool
+    task: str = ""
+
+
 class PodState(NamedTuple):
     """A live pod and one of its conditions. `node` is "" before it is bound, `condition` is empty where it has none."""
 

@@ -69,6 +69,7 @@ async def connect(settings: Settings, roles: Collection[str]) -> Connections:
             kubernetes=simulated.kubernetes if kubernetes else None,
             drs=simulated.vsphere if vsphere else None,
             events=simulated.events if kubernetes else None,
+            moves=simulated.vsphere if vsphere else None,
         )
     if settings.vsphere.url and "drs" in wanted:
         from underhost.agents.sinks.drs.writer import VSphereDrsWriter
@@ -76,6 +77,12 @@ async def connect(settings: Settings, roles: Collection[str]) -> Connections:
         writer = VSphereDrsWriter(settings.vsphere, settings.site)
         made.closing.append(writer.close)
         made.writers = replace(made.writers, drs=writer)
+    if settings.vsphere.url and "moves" in wanted:
+        from underhost.agents.sinks.moves.writer import VSphereVmMover
+
+        mover = VSphereVmMover(settings.vsphere)
+        made.closing.append(mover.close)
+        made.writers = replace(made.writers, moves=mover)
     if settings.kubernetes.files or settings.kubernetes.simulated:
         return made
     client = None

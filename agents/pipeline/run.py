@@ -38,6 +38,7 @@ from underhost.agents.pipeline.metrics import Metrics
 from underhost.agents.pipeline.publisher import AgentPublisher
 from underhost.agents.pipeline.publishing import Publishing
 from underhost.agents.pipeline.readiness import Readiness
+from underhost.agents.pipeline.repairs import PipelineRepairs
 from underhost.agents.pipeline.state import RunState, begin_run
 from underhost.agents.pipeline.supervisor import Watchers
 from underhost.agents.pipeline.tables import agents as tables
@@ -45,7 +46,9 @@ from underhost.agents.pipeline.tables import recovery
 from underhost.agents.pipeline.tables.held import HeldReader
 from underhost.agents.pipeline.tables.held_findings import HeldFindings
 from underhost.agents.sinks import registry
+from underhost.agents.sinks.moves.campaign import Campaigns
 from underhost.agents.sinks.orders import FAILED, outcome
+from underhost.agents.sinks.parts import SinkParts
 from underhost.agents.sinks.ports import Sink
 from underhost.agents.site.objects import SiteState
 from underhost.agents.site.snapshot import Snapshot
@@ -107,7 +110,7 @@ class Pipeline:
 
         # Tables to evaluation to deciders, whose commands go to the topics. In one thread, where the sites take turns.
         self._guards = Guards(settings, self.sites, self.watchers, standby=self._standby)
-        self._findings = HeldFindings(self.tables)
+        self._findings, self._campaigns = HeldFindings(self.tables), Campaigns(site)
         begin = self._evaluations(evaluator).begin
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="evaluation")
         self._cycles = Cycles(run, lambda site: SiteCycle(site, run, begin, self._guards, publisher, self._pool))
@@ -180,7 +183,7 @@ class Pipeline:
     def _evaluations(self, evaluator: PipelineEvaluator | None) -> Evaluations:
         run = self._state
         return Evaluations(
-            run.settings, self.tables, evaluator, roles=run.roles, kinds=self._kinds, findings=self._findings
+            run.settings, self.tables, evaluator, run.roles, self._kinds, self._findings, self._campaigns
         )
 
     def _listen(self) -> None:
@@ -195,7 +198,7 @@ class Pipeline:
         is_node = partial(self.sites.is_node, settings.site)
         labels_of = partial(self.sites.labels_of, settings.site)
         vms = self._state.own_vms
-        parts = registry.SinkParts(settings, self._writers, is_node, labels_of, vms, self.watchers.refresh)
+        parts = SinkParts(settings, self._writers, is_node, labels_of, vms, self.watchers.refresh)
         writers = {kind: fenced(self._writers, membership, self._lease_of(kind)) for kind in self._kinds}
         return [registry.COMMANDS[kind].sink(replace(parts, writers=writers[kind])) for kind in self._kinds]
 
@@ -227,6 +230,9 @@ class Pipeline:
             failure=self._cycles.failure,
             renew=self._cycles.renew,
             make=LazyEvaluator,
+        )
+        self.repairs = PipelineRepairs(
+            settings.site, self._kinds, self._campaigns, self._leases, self.unsure, self._cycles.nudge
         )
         self._watchdog = Watchdog(
             run.membership,

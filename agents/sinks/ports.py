@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.records import Action, Outcome, Placement
 from underhost.schemas.vsphere import DrsRule
-from underhost.streams.ports import LiveLabels, PodState
+from underhost.streams.ports import LiveLabels, LiveVm, PodState
 
 
 class KubernetesWriter(Protocol):
@@ -136,6 +136,19 @@ class DrsWriter(Protocol):
         """Remove the rule with this key."""
 
 
+class VmMover(Protocol):
+    """Moves VMs of one vCenter. Methods raise Gone, Refused, Conflict or Unreachable."""
+
+    async def live_vm(self, vm: str) -> LiveVm:
+        """The live VM. Gone: there is none."""
+
+    async def relocate(self, vm: str, host: str) -> str:
+        """Begin to move the VM to the host; the task."""
+
+    async def is_done(self, task: str) -> bool:
+        """Whether the task has ended well. Refused: it has failed."""
+
+
 @dataclass(frozen=True)
 class Writers:
     """Who writes to the clusters of a site. Where one is missing, its sinks and deciders do not run in this worker."""
@@ -144,6 +157,7 @@ class Writers:
     drs: DrsWriter | None = None
     events: EventWriter | None = None
     reports: ReportWriter | None = None
+    moves: VmMover | None = None
 
 
 class PendingPods(Protocol):

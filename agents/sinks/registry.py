@@ -6,78 +6,22 @@ import sinks and deciders: a worker starts without the modules, and the clients 
 have.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from functools import partial
 
 from underhost.agents.sinks import shown
 from underhost.agents.sinks.evictions.sink import outdated
-from underhost.agents.sinks.ports import Decider, PendingPods, Sink, Writers
-from underhost.agents.site.snapshot import Options, Snapshot
+from underhost.agents.sinks.moves.vain import outdated as outdated_move
+from underhost.agents.sinks.parts import DeciderParts, SinkParts, eviction_terms
+from underhost.agents.sinks.ports import Decider, Sink, Writers
+from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas import commands, topics
 from underhost.schemas.commands import WRITTEN
-from underhost.schemas.records import Action, FindingEvent, Outcome
+from underhost.schemas.records import Action
 from underhost.schemas.topics import Topic
 from underhost.streams.settings.model import Settings
-
-if TYPE_CHECKING:
-    from underhost.agents.evaluate.evaluator import SiteEvaluator
-    from underhost.agents.sinks.drs.decider import NeededRules
-
-
-@dataclass(frozen=True)
-class SinkParts:
-    """What sinks are made of.
-
-    Attributes:
-        is_node, labels_of: the nodes of the site and their labels (None for an unknown one), as the watch has shown
-            them last.
-        vms: the VMs that the nodes of the site run on, None where that is not known yet.
-        refresh: makes the watchers read again what vCenter does not announce.
-    """
-
-    settings: Settings
-    writers: Writers
-    is_node: Callable[[str], bool]
-    labels_of: Callable[[str], Mapping[str, str] | None]
-    vms: Callable[[], Collection[str] | None]
-    refresh: Callable[[], None]
-
-
-@dataclass(frozen=True)
-class DeciderParts:
-    """What the deciders of one site are made of, at the moment when the site becomes ready.
-
-    Attributes:
-        evaluator: of the site; it compiles the site for all of them.
-        pending: the pods that the evaluator places; None where nobody evaluates here.
-        earlier, outcomes: the newest command of each target in earlier runs, and what became of them.
-        now: monotonic seconds.
-        held_until: for (kind, target), until when it is left alone because a write of ours is not seen yet, monotonic
-            seconds; 0.0 where none is awaited.
-        findings: the open findings by id as their topic has them, the very same mapping until one changes.
-    """
-
-    site: str
-    settings: Settings
-    options: Options
-    evaluator: "SiteEvaluator"
-    pending: PendingPods | None
-    earlier: Sequence[Action]
-    outcomes: Sequence[Outcome]
-    now: float
-    held_until: Callable[[str, str], float] = lambda kind, target: 0.0
-    findings: Callable[[], Mapping[str, FindingEvent]] = dict
-
-    @cached_property
-    def needed_rules(self) -> "NeededRules":
-        """The DRS rules that the site needs, worked out once for all who ask."""
-        from underhost.agents.sinks.drs.decider import NeededRules
-
-        return NeededRules(self.evaluator, self.options)
-
 
 EVALUATOR = "evaluator"
 """The role that decides what rules decide; the others of this table each carry out one kind."""
@@ -102,6 +46,7 @@ class CommandKind:
         decider: makes the decider; None where no decider orders it.
         evaluator_decides: it is decided where the evaluator runs, not where its sink does.
         lanes: commands that are carried out side by side.
+        patience: seconds that its sink may take for one.
         rests_on_hosts: see the class.
         must_be_wanted: only a command that this run's decisions stand by is carried out. What is told of the past, in
             contrast, stays true.
@@ -122,6 +67,7 @@ class CommandKind:
     decider: Callable[[DeciderParts], Decider] | None
     evaluator_decides: bool = False
     lanes: int = 1
+    patience: float = 60.0
     rests_on_hosts: RestsOnHosts = RestsOnHosts.ALWAYS
     must_be_wanted: bool = True
     frequent: bool = False
@@ -203,6 +149,18 @@ def _drs_decider(parts: DeciderParts) -> Decider:
     )
 
 
+def _move_sink(parts: SinkParts) -> Sink:
+    from underhost.agents.sinks.moves.sink import MoveSink
+
+    assert parts.writers.moves is not None
+    settings = parts.settings
+    return MoveSink(parts.writers.moves, settings.site, enabled=settings.sinks.moves, vms=parts.vms)
+
+
+def _move_decider(parts: DeciderParts) -> Decider:
+    return parts.mover
+
+
 def _eviction_sink(parts: SinkParts) -> Sink:
     from underhost.agents.sinks.evictions.sink import EvictionSink
 
@@ -212,15 +170,16 @@ def _eviction_sink(parts: SinkParts) -> Sink:
 
 
 def _eviction_decider(parts: DeciderParts) -> Decider:
-    from underhost.agents.sinks.evictions.decider import EvictionDecider, terms_of
+    from underhost.agents.sinks.evictions.decider import EvictionDecider
     from underhost.agents.sinks.evictions.drs_first import DrsFirst
 
     settings = parts.settings
     drs = DrsFirst(parts.site, parts.needed_rules)
     return EvictionDecider(
         settings.evictions,
-        terms_of(settings.evictions, binds=settings.sinks.bindings),
+        eviction_terms(settings),
         parts.evaluator,
+        moves=parts.mover if commands.MOVE in parts.kinds else None,
         drs_until=drs.until if settings.sinks.drs_rules else None,
         earlier=parts.earlier,
         outcomes=parts.outcomes,
@@ -306,6 +265,20 @@ _ROWS = (
         sink=_drs_sink,
         decider=_drs_decider,
         shows=shown.rule_shown,
+    ),
+    CommandKind(
+        commands.MOVE,
+        role="mover",
+        writer="moves",
+        state=topics.SOURCE_TOPICS,
+        derived=(topics.ACTIONS, topics.OUTCOMES),
+        sink=_move_sink,
+        decider=_move_decider,
+        lanes=16,
+        patience=3600.0,  # a VM of a terabyte takes its time
+        shows=shown.move_shown,
+        stands=300.0,
+        outdated=outdated_move,
     ),
     CommandKind(
         commands.EVICT,

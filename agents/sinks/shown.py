@@ -26,6 +26,7 @@ class _Written(msgspec.Struct):
     taint: dict[str, object] | None = None
 
     owner: str = ""
+    to: str = ""
     vms: list[str] = []
     mandatory: bool = False
 
@@ -96,6 +97,17 @@ def rule_shown(action: Action, picture: Snapshot) -> Shown:
         if rule is None or not wanted.vms:
             return rule is None and not wanted.vms
         return (sorted(rule.vms), rule.mandatory) == (sorted(wanted.vms), wanted.mandatory)
+
+    return shown
+
+
+def move_shown(action: Action, picture: Snapshot) -> Shown:
+    """The VM is on the host that it was sent to."""
+    ref, to = action.target.partition("/")[2], _written(action).to
+
+    def shown(now: Snapshot) -> bool:
+        vm = now.vms.get(ref)
+        return vm is None or vm.host == to
 
     return shown
 

@@ -13,7 +13,13 @@ from underhost.streams.settings.kafka import KafkaSettings
 from underhost.streams.settings.labels import HostLabelSettings, HostsSettings
 from underhost.streams.settings.self_check import SelfCheckSettings
 from underhost.streams.settings.shares import ShareSettings
-from underhost.streams.settings.sinks import DrsRuleSettings, EvictionSettings, LimitSettings, SinkSettings
+from underhost.streams.settings.sinks import (
+    DrsRuleSettings,
+    EvictionSettings,
+    LimitSettings,
+    MoveSettings,
+    SinkSettings,
+)
 from underhost.streams.settings.web import ExtenderSettings, WebSettings, extender_fault
 
 UNNAMED = "default"
@@ -45,6 +51,7 @@ class Settings(SettingsGroup):
     """`act`: a pod's terms evict, close hosts and make DRS rules for pods of other namespaces; else only its own."""
     sinks: SinkSettings = SinkSettings()
     drs_rules: DrsRuleSettings = DrsRuleSettings()
+    moves: MoveSettings = MoveSettings()
     evictions: EvictionSettings = EvictionSettings()
     limits: LimitSettings = LimitSettings()
     shares: ShareSettings = ShareSettings()

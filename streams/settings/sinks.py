@@ -67,6 +67,27 @@ class DrsRuleSettings(SettingsGroup):
     """Rules changed in a vSphere cluster in one minute: each may move VMs."""
 
 
+class MoveSettings(SettingsGroup):
+    """Which vMotions the mover may make, and how many at once; it makes none unless `sinks.moves` is true."""
+
+    automatic: bool = True
+    """Repair by itself. Otherwise only where a person says so (`underhost repair --apply`)."""
+    wait: float = Field(default=60.0, ge=0)
+    """Seconds that a finding must have stood: DRS, or a rollout, may end it."""
+    per_host: int = Field(default=2, ge=1)
+    """vMotions under way from or to one host."""
+    per_cluster: int = Field(default=4, ge=1)
+    """vMotions under way in one vSphere cluster."""
+    per_minute: int = Field(default=4, ge=1)
+    """vMotions begun in any minute, of the whole site."""
+    headroom: int = Field(default=0, ge=0, le=99)
+    """Percent of each host's memory and CPU that stays free."""
+    admission: bool = False
+    """As much of each host stays free as HA's admission control keeps of its cluster."""
+    reserved: bool = False
+    """A VM counts with the memory that is reserved for it, not with all of its own."""
+
+
 class EvictionSettings(SettingsGroup):
     """Which pods the evictor may end, and how many at once; it ends none unless `sinks.evictions` is true."""
 

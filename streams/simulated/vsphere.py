@@ -1,6 +1,7 @@
 """A simulated vCenter: one vSphere cluster of hosts and VMs, vMotion and VM-VM rules; `drs.py` keeps the rules.
 
-In: an operator's moves, and the rule edits of the DRS sink (this class is a DrsWriter by structure). Out: changes of
+In: an operator's moves, the rule edits of the DRS sink and the moves of the mover (this class is a DrsWriter and a
+VmMover by structure). Out: changes of
 hosts, VMs, rules and the cluster in `store`. As in the real one, a move to an explicit host ignores rules, and of two
 contradictory rules the newer one is disabled silently. Mandatory rules refuse nothing here, and there are no VM-Host
 groups.
@@ -15,6 +16,7 @@ import msgspec
 from underhost.schemas.errors import Conflict, Gone, Refused
 from underhost.schemas.kubernetes import encode
 from underhost.schemas.vsphere import Cluster, DrsRule, Host, Vm
+from underhost.streams.ports import LiveVm
 from underhost.streams.simulated.store import ObjectKey, Store
 from underhost.streams.simulated.timeline import Timeline
 
@@ -89,10 +91,7 @@ class SimulatedVSphere:
         Raises Gone (no such VM or host) or Refused (the host cannot take a VM, or the VM is moving already).
         """
         moved, target = self.vm(vm), self.host(host)
-        if target.state != "connected":
-            raise Refused(f"host {target.name} is not connected or in maintenance mode")
-        if moved.id in self.in_motion:
-            raise Refused(f"a migration of {moved.name} is already in progress")
+        self._require_movable(moved, target)
         self.move(moved, target, "operator")
 
     def set_host_state(self, host: str, state: str) -> None:
@@ -133,6 +132,26 @@ class SimulatedVSphere:
         self._check_cluster(cluster)
         self.store.drop(self._rule_object_key(self._rule_by_key(rule.key)))
 
+    # ---------------------------------------------------------------------------------------------------- the VM mover
+    async def live_vm(self, vm: str) -> LiveVm:
+        """Where a VM is. Raises Gone."""
+        found = self.vm(vm)
+        return LiveVm(found.name, found.host, found.power == "on", found.id if found.id in self.in_motion else "")
+
+    async def relocate(self, vm: str, host: str) -> str:
+        """Start a vMotion; its task is called as the VM. Raises Gone, or Refused as `move_vm` and without room."""
+        moved, target = self.vm(vm), self.host(host)
+        there = [one for one in self.vms().values() if target.id in (one.host, self.whereabouts(one))]
+        if target.memory_mib and sum(one.memory_mib for one in (*there, moved)) > target.memory_mib:
+            raise Refused(f"host {target.name} has no room for {moved.name}")
+        self._require_movable(moved, target)
+        self.move(moved, target, "mover")
+        return moved.id
+
+    async def is_done(self, task: str) -> bool:
+        """Whether the vMotion has ended."""
+        return task not in self.in_motion
+
     # ---------------------------------------------------------------------------------------------------------- vMotion
     def move(self, vm: Vm, target: Host, who: str) -> None:
         """Start a vMotion in somebody's name, unless the VM is on the target already."""
@@ -152,6 +171,12 @@ class SimulatedVSphere:
     def whereabouts(self, vm: Vm) -> str:
         """The host of a VM, or its target while it is moving."""
         return self.in_motion.get(vm.id, vm.host)
+
+    def _require_movable(self, vm: Vm, target: Host) -> None:
+        if target.state != "connected":
+            raise Refused(f"host {target.name} is not connected or in maintenance mode")
+        if vm.id in self.in_motion:
+            raise Refused(f"a migration of {vm.name} is already in progress")
 
     # ----------------------------------------------------------------------------------------------------------- lookup
     def _rule_by_key(self, key: int) -> DrsRule:

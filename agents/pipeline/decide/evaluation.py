@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from underhost.agents.pipeline.decide.evaluator import PipelineEvaluator
 from underhost.agents.pipeline.decide.label_stale import StaleLabels, StalePods
+from underhost.agents.pipeline.decide.left_vms import LeftVms
 from underhost.agents.pipeline.decide.open_findings import PublishedFindings
 from underhost.agents.pipeline.decide.own_writes import OwnWrites
 from underhost.agents.pipeline.decide.placements import BindingQueue, placement_of
@@ -45,6 +46,7 @@ class SiteMemory:
     bindings: BindingQueue | None
     binding_labels: BindingLabels
     tenants: Tenants
+    left_vms: LeftVms
     stale: StaleLabels
     stale_pods: StalePods
     own_writes: OwnWrites
@@ -105,6 +107,7 @@ class Evaluation:
             memory.unfinished.observe(outcome)
             memory.own_writes.observe(outcome, now)
             memory.tenants.observe(outcome, now)
+            memory.left_vms.observe(outcome)
             if memory.bindings is not None:
                 memory.bindings.observe(outcome, now)
             for decider in memory.deciders:
@@ -127,7 +130,8 @@ class Evaluation:
         memory.tenants.due = memory.findings.due = None
         report = self._evaluator.update(snapshot)
         shown = memory.tenants.within_shares(report.findings, memory.findings.open, snapshot, now)
-        found = [*shown, *stale, *memory.stale_pods.findings(snapshot), *still.findings(self._site)]
+        left = memory.left_vms.findings(snapshot, report.findings)
+        found = [*shown, *stale, *memory.stale_pods.findings(snapshot), *left, *still.findings(self._site)]
         placed: list[Placement] = []
         if not still.forbids(BIND):
             decisions = self._evaluator.decide(snapshot, assumed)

@@ -11,6 +11,7 @@ from functools import partial
 from underhost.agents.pipeline.decide.evaluation import Evaluation, SiteMemory
 from underhost.agents.pipeline.decide.evaluator import LazyEvaluator, PipelineEvaluator
 from underhost.agents.pipeline.decide.label_stale import StaleLabels, StalePods
+from underhost.agents.pipeline.decide.left_vms import LeftVms
 from underhost.agents.pipeline.decide.open_findings import PublishedFindings
 from underhost.agents.pipeline.decide.own_writes import OwnWrites
 from underhost.agents.pipeline.decide.placements import BindingQueue
@@ -23,7 +24,9 @@ from underhost.agents.pipeline.tables.node_hosts import NodeHosts
 from underhost.agents.pipeline.tables.sites import joining_of
 from underhost.agents.sinks.bindings import OUR_SCHEDULER, action_of
 from underhost.agents.sinks.labels.pods import BindingLabels
-from underhost.agents.sinks.registry import COMMANDS, DeciderParts, deciders_of
+from underhost.agents.sinks.moves.campaign import Campaigns
+from underhost.agents.sinks.parts import DeciderParts
+from underhost.agents.sinks.registry import COMMANDS, deciders_of
 from underhost.agents.site.snapshot import Options
 from underhost.schemas import topics
 from underhost.schemas.commands import REPORT
@@ -52,13 +55,13 @@ class Evaluations:
         settings: Settings,
         tables: Tables,
         evaluator: PipelineEvaluator | None,
-        *,
         roles: Collection[str],
         kinds: Collection[str],
         findings: HeldFindings,
+        campaigns: Campaigns | None = None,
     ) -> None:
         """`kinds` of commands have a sink in this worker."""
-        self._findings = findings
+        self._findings, self._campaigns = findings, campaigns
         self._settings, self._tables, self._evaluates = settings, tables, EVALUATOR in roles
         self._here = [row.name for row in COMMANDS.values() if row.name in kinds and not row.evaluator_decides]
         # What the evaluator decides is carried out here, or by another worker, which the settings let write.
@@ -100,7 +103,12 @@ class Evaluations:
             now,
             own_writes.held_until,
             partial(self._findings.of, site),
+            kinds,
+            self._campaigns if site == self._settings.site else None,
         )
+        left_vms = LeftVms(site)
+        for outcome in outcomes:
+            left_vms.observe(outcome)
         memory = SiteMemory(
             node_hosts=NodeHosts(site, tables.records(topics.NODE_HOSTS, NodeHost, site)),
             unfinished=UnfinishedCommands(site, earlier, outcomes, now),
@@ -108,6 +116,7 @@ class Evaluations:
             bindings=bindings,
             binding_labels=BindingLabels(self._settings.host_label),
             tenants=Tenants(site, self._options.shares),
+            left_vms=left_vms,
             stale=StaleLabels(self._options, known=stale),
             stale_pods=StalePods(self._options),
             own_writes=own_writes,

@@ -31,8 +31,6 @@ log = logging.getLogger(__name__)
 STAGE = "sinks"
 ORDERS = frozenset({ACTIONS.name, PLACEMENTS.name})
 """The topics that bring commands as they were decided; of the records of others this worker makes its own."""
-PATIENCE = 60.0
-"""Seconds that a sink may take for one command."""
 ENDS = "this worker carries nothing out now: the site may be another worker's"
 """What is said of a command whose outcome somebody waits for here."""
 
@@ -217,7 +215,7 @@ class Dispatcher:
         answer: asyncio.Future[Outcome] = asyncio.ensure_future(self._way(action, message)(action))
         self._applying[answer] = action.kind
         try:
-            await asyncio.wait([answer], timeout=PATIENCE)
+            await asyncio.wait([answer], timeout=COMMANDS[action.kind].patience)
             timed_out = answer.cancel()  # does nothing to one that is done
         except asyncio.CancelledError:
             answer.cancel()
@@ -226,7 +224,7 @@ class Dispatcher:
         finally:
             del self._applying[answer]
         if timed_out:
-            return outcome(action, FAILED, f"no answer within {PATIENCE:.0f} s")
+            return outcome(action, FAILED, f"no answer within {COMMANDS[action.kind].patience:.0f} s")
         if answer.cancelled():
             return outcome(action, FAILED, "another worker carries it out by now" if self._is_open else ENDS)
         error = answer.exception()

@@ -6,8 +6,8 @@ rules whose name says that they are the site's own, whoever asks. What the chang
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from pyVmomi import vim
 
@@ -17,10 +17,9 @@ from underhost.schemas.vsphere import DrsRule
 from underhost.streams.before_write import before_write
 from underhost.streams.settings.clusters import VSphereSettings
 from underhost.streams.vsphere.client import Session, SessionLost, connect, translated
+from underhost.streams.vsphere.kept_session import Connect, KeptSession
 from underhost.streams.vsphere.records import cluster_name
 from underhost.streams.vsphere.rules import OTHER, info_of, rule_of
-
-T = TypeVar("T")
 
 TASK_TIMEOUT = 30.0
 """Seconds for one reconfiguration; vCenter takes one or two."""
@@ -39,16 +38,14 @@ class VSphereDrsWriter:
         settings: VSphereSettings,
         site: str,
         *,
-        connect: Callable[[VSphereSettings], Awaitable[Session]] = connect,
+        connect: Connect = connect,
     ) -> None:
-        self._settings, self._site, self._connect = settings, site, connect
-        self._session: Session | None = None
-        self._login = asyncio.Lock()
+        self._site, self._session = site, KeptSession(settings, connect)
         self._busy: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def rules(self, cluster: str) -> Sequence[DrsRule]:
         """See `DrsWriter.rules`. Refused: no such cluster, or more than one of this name."""
-        return await self._with_session(lambda session: self._read(session, cluster))
+        return await self._session.use(lambda session: self._read(session, cluster))
 
     async def add_rule(self, cluster: str, rule: DrsRule) -> None:
         """See `DrsWriter.add_rule`. Refused: DRS is off."""
@@ -87,9 +84,7 @@ class VSphereDrsWriter:
 
     async def close(self) -> None:
         """Log out."""
-        session, self._session = self._session, None
-        if session is not None:
-            await session.close()
+        await self._session.close()
 
     async def _change(
         self, cluster: str, rule: DrsRule, spec: Callable[[Sequence[Any]], Any], *, needs_drs: bool = True
@@ -98,7 +93,7 @@ class VSphereDrsWriter:
         if not owns(self._site, rule.name):
             raise Refused(f"rule {rule.name} is not one of site {self._site}'s own")
         async with self._busy[cluster]:
-            await self._with_session(lambda session: self._reconfigure(session, cluster, spec, needs_drs))
+            await self._session.use(lambda session: self._reconfigure(session, cluster, spec, needs_drs))
 
     async def _reconfigure(
         self, session: Session, cluster: str, spec: Callable[[Sequence[Any]], Any], needs_drs: bool
@@ -140,23 +135,6 @@ class VSphereDrsWriter:
         return await session.call(
             lambda: [rule_of(cluster, info) for info in _find(session, cluster).configurationEx.rule]
         )
-
-    async def _with_session(self, use: Callable[[Session], Awaitable[T]]) -> T:
-        """Use the session; one that has expired, which the server says before it does anything, is replaced once."""
-        for attempt in (1, 2):
-            async with self._login:
-                if self._session is None:
-                    self._session = await self._connect(self._settings)
-                session = self._session
-            try:
-                return await use(session)
-            except Unreachable as error:
-                if self._session is session:
-                    self._session = None
-                if not isinstance(error, SessionLost) or attempt == 2:
-                    await session.close()
-                    raise
-        raise AssertionError("unreachable")
 
 
 def _own(infos: Sequence[Any], cluster: str, rule: DrsRule) -> Any:

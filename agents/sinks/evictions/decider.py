@@ -6,6 +6,7 @@ the caps (`pace.py`), as the budgets allow, and never in a loop (`loop_guard.py`
 is ordered once, too, for the sink to refuse it with the reason.
 """
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,6 +24,7 @@ from underhost.agents.repair.evictions import Candidate, Left, Repair, Repairs, 
 from underhost.agents.sinks.bindings import OUR_SCHEDULER
 from underhost.agents.sinks.evictions.loop_guard import CaseKey, LoopGuard
 from underhost.agents.sinks.evictions.memory import remembered
+from underhost.agents.sinks.evictions.moves_first import Moves
 from underhost.agents.sinks.evictions.pace import EvictionPace, UnderWay
 from underhost.agents.sinks.evictions.refusals import LeftToPerson, refusal
 from underhost.agents.sinks.evictions.sink import FRESH, DesiredEviction, PastCase
@@ -113,6 +115,7 @@ class EvictionDecider(Decider):
     Args:
         evaluator: of the site. now: monotonic seconds.
         drs_until: for a snapshot and now, until when evictions wait for DRS (`drs_first.py`); None: not at all.
+        moves: who moves VMs, which disturbs no pod: what vMotions may end is left to it; None: nobody does.
         earlier, outcomes: the newest `evict` command of each pod, and what became of it, in earlier runs.
         clock: seconds since 1970.
 
@@ -129,13 +132,14 @@ class EvictionDecider(Decider):
         evaluator: SiteEvaluator,
         *,
         drs_until: Callable[[Snapshot, float], float] | None = None,
+        moves: Moves | None = None,
         earlier: Iterable[Action] = (),
         outcomes: Iterable[Outcome] = (),
         now: float = 0.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._settings, self._terms, self._evaluator = settings, terms, evaluator
-        self._drs_until = drs_until
+        self._drs_until, self._moves = drs_until, moves
         self._clock = clock
         self._pace, self._guard = EvictionPace(settings), LoopGuard(settings.tries, settings.pause)
         self._said = remembered(earlier, outcomes, self._pace, self._guard, now, clock())
@@ -235,10 +239,18 @@ class EvictionDecider(Decider):
         self._since = {finding.id: self._since.get(finding.id, now) for finding in found}
         self._left = {id_: until for id_, until in self._left.items() if id_ in self._since and until > now}
         self._said = {id_: said for id_, said in self._said.items() if id_ in self._since}
-        ripe = {id_: since + self._settings.wait for id_, since in self._since.items()}
+        ripe = {id_: self._ripe_at(id_, since) for id_, since in self._since.items()}
         for id_, at in ripe.items():
             self._wake(max(at, self._left.get(id_, at)), now)
         return [finding for finding in found if ripe[finding.id] <= now and finding.id not in self._left]
+
+    def _ripe_at(self, finding: str, since: float) -> float:
+        """From when on the finding may be repaired; never as long as vMotions may end it."""
+        if self._moves is None:
+            return since + self._settings.wait
+        if self._moves.hurries(finding):
+            return since
+        return since + self._settings.wait if self._moves.leaves(finding) else math.inf
 
     def _wake(self, at: float, now: float) -> None:
         if now < at:

@@ -51,13 +51,13 @@ from underhost.schemas.topics import (
 from underhost.schemas.vsphere import Cluster, Host, Vm
 from underhost.streams.admin import ensure_topics
 from underhost.streams.derived import outgoing
-from underhost.streams.ports import Outgoing, PodState, Record
+from underhost.streams.ports import LiveVm, Outgoing, PodState, Record
 from underhost.streams.publish import KafkaPublisher
 from underhost.streams.reader import KafkaReader
 from underhost.streams.settings.clusters import VSphereSettings
 from underhost.streams.settings.kafka import KafkaSettings
 from underhost.streams.settings.model import Settings, WebSettings
-from underhost.streams.settings.sinks import EvictionSettings, SinkSettings
+from underhost.streams.settings.sinks import EvictionSettings, MoveSettings, SinkSettings
 
 pytestmark = pytest.mark.real
 PASSWORD = "correct-horse-7"
@@ -103,11 +103,13 @@ class Site(NamedTuple):
                 labels=True,
                 pod_labels=True,
                 bindings=True,
-                drs_rules=role != "evictor",
+                drs_rules=role not in ("mover", "evictor"),
+                moves=True,
                 evictions=True,
                 events=True,
                 reports=True,
             ),
+            moves=MoveSettings(wait=0),
             evictions=EvictionSettings(wait=0),
             web=WebSettings(listen="127.0.0.1:0"),
         )
@@ -143,12 +145,13 @@ def site(parts: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site
 class World(FakeCluster):
     """Two replicas that must be apart are on one host, a third pod waits, a fourth names a host that was its node's.
 
-    It can tell people, and evict.
+    It can tell people, evict, and be asked to move a VM, which stays where it is.
     """
 
     def __init__(self, site: str = SITE) -> None:
         super().__init__(site=site)
         self.told: list[str] = []
+        self.sent: dict[str, str] = {}
         apart = {"app": "db"}
         for number, host in enumerate(("h1", "h1", "h3", "h4"), 1):
             self.node(f"n{number}", host)
@@ -173,11 +176,26 @@ class World(FakeCluster):
 
     def connections(self, *names: str, gates: Any = None) -> Connections:
         """See `FakeCluster`; with somebody who tells people."""
-        return replace(super().connections(), writers=Writers(self, self, self, self))
+        return replace(super().connections(), writers=Writers(self, self, self, self, self))
 
     async def pod_end(self, namespace: str, name: str) -> tuple[str, bool]:
         """See `ports.KubernetesWriter`."""
         return self.live(name).metadata.uid, True
+
+    async def live_vm(self, vm: str) -> LiveVm:
+        """See `ports.VmMover`."""
+        _, held = self.objects["vsphere"][f"{self.site}/vm//{vm}"]
+        assert isinstance(held, Vm)
+        return LiveVm(held.name, self.sent.get(vm, held.host), is_on=True)
+
+    async def relocate(self, vm: str, host: str) -> str:
+        """See `ports.VmMover`."""
+        self.sent[vm] = host
+        return vm
+
+    async def is_done(self, task: str) -> bool:
+        """See `ports.VmMover`."""
+        return True
 
     async def uid(self, kind: str, namespace: str, name: str) -> str:
         """See `ports.EventWriter`."""
@@ -240,7 +258,7 @@ async def working(site: Site, role: str, world: World) -> AsyncIterator[Running]
 
 PLACED = Placement("nowhere/at-all", "uid", "kni-worker", 0, 0, {}, {})
 POISON = {topic.name: Outgoing(topic, f"{SITE}/x", b"{", "poison") for topic in TOPICS if topic is not DEAD_LETTERS}
-KINDS = {"label", "pod-label", "drs-rule", "evict", "event", "report"}
+KINDS = {"label", "pod-label", "drs-rule", "move", "evict", "event", "report"}
 
 
 async def look(site: Site, topic: Topic) -> list[Record]:

@@ -80,6 +80,7 @@ RIGHTS = {
     },
     "underhost/underhost-reporter": REPORTS,
     "underhost/underhost-drs": {},
+    "underhost/underhost-mover": {},
     "underhost/underhost-evictor": {"pods": {"get"}, "pods/eviction": {"create"}},
     "underhost/underhost-alerts": {},
 }
@@ -195,6 +196,7 @@ WORKER, ACTIVE = "plain/underhost-worker", "sinks/underhost-worker"
 WATCHER, EVALUATOR = "underhost/underhost-watcher", "underhost/underhost-evaluator"
 POD_LABELLER = "underhost/underhost-pod-labeller"
 LABELLER, BINDER, DRS = "underhost/underhost-labeller", "underhost/underhost-binder", "underhost/underhost-drs"
+MOVER = "underhost/underhost-mover"
 EVICTOR, ALERTS = "underhost/underhost-evictor", "underhost/underhost-alerts"
 EVENTS, REPORTER = "underhost/underhost-events", "underhost/underhost-reporter"
 
@@ -220,6 +222,8 @@ EVENTS, REPORTER = "underhost/underhost-events", "underhost/underhost-reporter"
             (WATCHER, "patch", "nodes", DENIED),
             (WATCHER, "delete", "pods", DENIED),
             (EVALUATOR, "list", "pods", DENIED),
+            (MOVER, "update", "underhost-prod-a-mover", ALLOWED),
+            (MOVER, "update", "underhost-prod-a-evictor", DENIED),
             (EVALUATOR, "get", "nodes", DENIED),
             (LABELLER, "patch", "nodes", ALLOWED),
             (LABELLER, "update", "nodes", DENIED),
@@ -282,6 +286,8 @@ async def test_an_account_may(cluster: Cluster, account: str, verb: str, resourc
             (LABELLER, "delete", "underhost-prod-a-labeller", DENIED),
             (LABELLER, "list", "", DENIED),
             (DRS, "update", "underhost-prod-a-drs", ALLOWED),
+            (MOVER, "update", "underhost-prod-a-mover", ALLOWED),
+            (MOVER, "update", "underhost-prod-a-evictor", DENIED),
             (EVALUATOR, "get", "underhost-prod-a-labeller", DENIED),
         ]
     ],
@@ -405,6 +411,7 @@ WORK: tuple[Callable[[KubernetesClient, Town], Awaitable[None]], ...] = (
         pytest.param(EVENTS, {"say_why_a_pod_waits"}, id="events"),
         pytest.param(REPORTER, set(), id="reporter"),
         pytest.param(DRS, set(), id="drs"),
+        pytest.param(MOVER, set(), id="mover"),
         pytest.param(EVICTOR, {"evict_a_pod"}, id="evictor"),
         pytest.param(ALERTS, set(), id="alerts"),
     ],

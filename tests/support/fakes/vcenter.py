@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from underhost.schemas.errors import Gone, Refused
 from underhost.schemas.topics import Topic
 from underhost.schemas.vsphere import DrsRule
-from underhost.streams.ports import Outgoing
+from underhost.streams.ports import LiveVm, Outgoing
 from underhost.streams.settings.clusters import VSphereSettings
 from underhost.streams.vsphere.changes import CLUSTER, HOST, LEAVE, MODIFY, VM, ClusterState, ObjectChange, Page, Poll
 
@@ -252,3 +252,45 @@ class FakeDrsWriter:
         if self.faults:
             raise self.faults.pop(0)
         self.writes.append((verb, rule.name))
+
+
+class FakeMover:
+    """A `VmMover` over VMs that are on hosts, all by reference; a VM is called as its reference without `vm-`.
+
+    A move ends after `looks` looks at its task. Faults are items: `refusals` are raised by the next moves, one each,
+    None for one that goes well; `failures` by the ends of the next tasks.
+    """
+
+    def __init__(self, at: Mapping[str, str], looks: int = 1) -> None:
+        self.at, self.looks = dict(at), looks
+        self.moves: list[tuple[str, str]] = []
+        self.refusals: list[Exception | None] = []
+        self.failures: list[Exception | None] = []
+        self.off: set[str] = set()
+        self.under_way: dict[str, tuple[str, str, int]] = {}
+        """By task, the VM, where it goes, and the looks until it is there."""
+
+    async def live_vm(self, vm: str) -> LiveVm:
+        if vm not in self.at:
+            raise Gone(f"no VM {vm}")
+        task = next((task for task, (moving, _, _) in self.under_way.items() if moving == vm), "")
+        return LiveVm(vm.removeprefix("vm-"), self.at[vm], vm not in self.off, task)
+
+    async def relocate(self, vm: str, host: str) -> str:
+        if error := self.refusals.pop(0) if self.refusals else None:
+            raise error
+        self.moves.append((vm, host))
+        task = f"task-{len(self.moves)}"
+        self.under_way[task] = (vm, host, self.looks)
+        return task
+
+    async def is_done(self, task: str) -> bool:
+        vm, host, looks = self.under_way[task]
+        if looks:
+            self.under_way[task] = (vm, host, looks - 1)
+            return False
+        del self.under_way[task]
+        if error := self.failures.pop(0) if self.failures else None:
+            raise error
+        self.at[vm] = host
+        return True

@@ -157,6 +157,18 @@ class VCenter:
         task = self.cluster.ReconfigureComputeResource_Task(vim.cluster.ConfigSpecEx(rulesSpec=[change]), True)
         self._wait(task)
 
+    def keep_apart(self, name: str, *vms: str) -> None:
+        """A rule of somebody else's, in force."""
+        rule = vim.cluster.AntiAffinityRuleSpec(
+            name=name, enabled=True, userCreated=True, vm=[self.vms[vm] for vm in vms]
+        )
+        change = vim.cluster.RuleSpec(operation="add", info=rule)
+        self._wait(self.cluster.ReconfigureComputeResource_Task(vim.cluster.ConfigSpecEx(rulesSpec=[change]), True))
+
+    def give_memory(self, vm: str, mib: int) -> None:
+        """The VM has so much memory from now on."""
+        self._wait(self.vms[vm].ReconfigVM_Task(vim.vm.ConfigSpec(memoryMB=mib)))
+
     def remove_rule(self, name: str) -> None:
         """The rule goes."""
         [key] = [rule.key for rule in self.cluster.configurationEx.rule if rule.name == name]
@@ -285,8 +297,11 @@ def helpers(
 
 
 @contextmanager
-def world(folder: Path, parts: Path, more_vms: int = 0) -> Iterator[World]:
-    """Seven nodes on seven VMs, one VM a host, and a foreign DRS rule; `more_vms` are no node's."""
+def world(folder: Path, parts: Path, more_vms: int = 0, *controllers: str) -> Iterator[World]:
+    """Seven nodes on seven VMs, one VM a host, and a foreign DRS rule; `more_vms` are no node's.
+
+    `controllers` are further ones of kube-controller-manager.
+    """
     vcsim = start_vcsim(parts, 7, 7 + more_vms)
     try:
         vcenter = VCenter(vcsim)
@@ -294,7 +309,7 @@ def world(folder: Path, parts: Path, more_vms: int = 0) -> Iterator[World]:
             vcenter.move(vm, sorted(vcenter.hosts)[number % len(vcenter.hosts)])
         vcenter.add_foreign_rule()
         audit = Audit(folder / "audit.log")
-        with start_kube(folder / "kube", parts, *audit.flags()) as kube, helpers(parts, kube):
+        with start_kube(folder / "kube", parts, *audit.flags()) as kube, helpers(parts, kube, *controllers):
             api = KubeApi(kube)
             for name, vm in zip(NODES, list(vcenter.vms)[: len(NODES)], strict=True):
                 api.add_node(name, vcenter.uuid_of(vm))

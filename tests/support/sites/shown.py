@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 from support.published import decided, records
 from support.simulation.operated import OperatedSite
 
-from underhost.agents.http import api, details, events, page, plans
+from underhost.agents.http import api, applying, details, events, page, plans
 from underhost.agents.http.doors import session
 from underhost.agents.http.doors.door import Door
 from underhost.agents.http.feeds import ChangeFeeds
@@ -95,10 +95,12 @@ class ShownSite(OwnLoop):
 
     Attributes:
         features: what the API says that it offers. more: routes beside the real ones. door: who gets in.
+        repairing: who carries repairs out.
     """
 
     features = ("repair", "whatif")
     more: tuple[web.RouteDef, ...] = ()
+    repairing: applying.Repairing | None = None
 
     def __init__(self, door: Door | None = None) -> None:
         super().__init__()
@@ -117,6 +119,7 @@ class ShownSite(OwnLoop):
         feeds = ChangeFeeds(self.latest, "prod", lambda: {"site prod": "kubernetes has not listed pods"}, self)  # type: ignore[arg-type]
         past_sites = PastSites("prod", Options(), self, feeds.known)  # type: ignore[arg-type]
         routes = [*page.routes(), *events.routes(feeds), *plans.routes(feeds, Options(), past_sites), *self.more]
+        routes += applying.routes(feeds, lambda: self.repairing)
         routes += past_sites.routes() if "history" in self.features else []
         routes += [*api.routes(feeds, self.features, past_sites), *details.routes(feeds, Options(), past_sites)]
         routes = HttpRoutes([*routes, *session.routes(self._door)], [feeds.running], [feeds.end])
@@ -166,7 +169,9 @@ class LiveDemo(OwnLoop):
             sinks=SinkSettings(labels=True, bindings=True, drs_rules=True),
             web=WebSettings(listen="127.0.0.1:0"),
         )
-        connections = Connections(self.site.sources, Writers(self.site.kubernetes, self.site.vsphere))
+        connections = Connections(
+            self.site.sources, Writers(self.site.kubernetes, self.site.vsphere, moves=self.site.vsphere)
+        )
         await run_worker(settings, connections=connections, stop=stop, on_listening=ready, on_visit=self._visited)
 
     def _visited(self) -> None:

@@ -9,6 +9,7 @@ from support.build import ZONE, Json, a_node, a_pod, a_workload, term
 from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.repair.evictable import EvictionTerms
 from underhost.agents.sinks.evictions.decider import EvictionDecider, terms_of
+from underhost.agents.sinks.evictions.moves_first import Moves
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas import kubernetes as k8s
 from underhost.schemas.records import Action, NodeHost, Outcome
@@ -104,7 +105,11 @@ class Town:
 
     # ------------------------------------------------------------------------------------------------------ its evictor
     def decider(
-        self, settings: EvictionSettings | None = None, *, terms: EvictionTerms | None = None
+        self,
+        settings: EvictionSettings | None = None,
+        *,
+        terms: EvictionTerms | None = None,
+        moves: Moves | None = None,
     ) -> EvictionDecider:
         """A decider that remembers what the table of actions holds: the newest command of each target."""
         settings = settings or EvictionSettings(wait=0)
@@ -112,6 +117,7 @@ class Town:
             settings,
             terms or terms_of(settings, binds=True),
             Evaluator(Options()),
+            moves=moves,
             earlier=list({action.target: action for action in self.actions}.values()),
             outcomes=list({one.target: one for one in self.outcomes}.values()),
             now=self.now,

@@ -61,11 +61,11 @@ def test_a_signal_ends_it_with_0(tmp_path: Path, number: signal.Signals) -> None
     events += [json.loads(line) for line in rest.splitlines()]
     told = [re.sub(r":\d+/$", ":PORT/", event["event"]) for event in events]
     assert told == [
-        "site sim: kubernetes, vsphere, evaluator, labeller, pod-labeller, binder, drs, evictor, events, reporter, "
-        "alerts, web begins",
+        "site sim: kubernetes, vsphere, evaluator, labeller, pod-labeller, binder, drs, mover, evictor, events, "
+        "reporter, alerts, web begins",
         "site sim: topics in log.db, Kubernetes: simulated (kubevirt), vSphere: simulated (kubevirt)",
-        "site sim: dry run: nothing is written to any cluster (sinks: labels, podLabels, bindings, drsRules, evictions,"
-        " events, reports; all are off)",
+        "site sim: dry run: nothing is written to any cluster (sinks: labels, podLabels, bindings, drsRules, moves,"
+        " evictions, events, reports; all are off)",
         "site sim: volumes of claims are not judged here, only in dumps",
         "the page: http://127.0.0.1:PORT/",
         "ready",

@@ -43,7 +43,7 @@ MISTYPED = [
     pytest.param(
         ["run", "--agents", "evaluater"],
         "--agents: no agent 'evaluater'; there is: kubernetes, vsphere, evaluator, labeller, pod-labeller, binder, drs,"
-        " evictor, events, reporter, alerts, web; did you mean evaluator?",
+        " mover, evictor, events, reporter, alerts, web; did you mean evaluator?",
         id="an agent",
     ),
     pytest.param(

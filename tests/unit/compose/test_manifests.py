@@ -150,6 +150,7 @@ def test_only_workers_that_need_a_secret_have_it_and_every_one_that_of_its_door(
         **{name: ["underhost-kafka"] for name in holding},
         "underhost-watcher": ["underhost-vcenter", "underhost-kafka"],
         "underhost-drs": ["underhost-vcenter", "underhost-kafka"],
+        "underhost-mover": ["underhost-vcenter", "underhost-kafka"],
         "underhost-alerts": ["underhost-alerting", "underhost-kafka"],
         "underhost-evictor": ["underhost-kafka-evictor"],
     }
@@ -303,7 +304,7 @@ LEASES = {
         "watcher": ["underhost-prod-a-kubernetes", "underhost-prod-a-vsphere"],
         **{
             role: [f"underhost-prod-a-{role}"]
-            for role in ("labeller", "pod-labeller", "binder", "drs", "evictor", "events", "reporter")
+            for role in ("labeller", "pod-labeller", "binder", "drs", "mover", "evictor", "events", "reporter")
         },
     },
 }

@@ -12,7 +12,8 @@ from support.sites.shop import a_shop
 
 from underhost.agents.http import trials
 from underhost.agents.planner.fleet import Room
-from underhost.agents.planner.plan import RepairTerms, repair
+from underhost.agents.planner.plan import repair
+from underhost.agents.planner.terms import RepairTerms
 from underhost.agents.site.snapshot import Options
 from underhost.agents.whatif.maintenance import Chosen, maintenance
 from underhost.schemas.documents import to_json

@@ -5,7 +5,8 @@ from support.answers.balancing import balanced, mended, of_puzzle
 from support.answers.repair import broken, waves
 from support.sites.movable import a_puzzle
 
-from underhost.agents.planner.plan import RepairTerms, repair
+from underhost.agents.planner.plan import repair
+from underhost.agents.planner.terms import RepairTerms
 from underhost.agents.site.snapshot import Options
 
 ROUNDS, EACH = 6, 20

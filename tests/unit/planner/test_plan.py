@@ -8,7 +8,8 @@ from msgspec import structs
 from support.build import HOST, Built, a_budget, a_node, a_pod, a_site, a_workload, nodes, term
 
 from underhost.agents.planner.fleet import Room
-from underhost.agents.planner.plan import RepairTerms, repair
+from underhost.agents.planner.plan import repair
+from underhost.agents.planner.terms import RepairTerms
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.documents import RepairPlan, to_json
 from underhost.schemas.errors import InputError

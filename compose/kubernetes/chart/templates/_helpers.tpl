@@ -10,7 +10,7 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 
 {{- /* What a worker runs, as JSON: {"all": no agents are named, "runs": those it runs, `web` always with them}. */ -}}
 {{- define "underhost.agents" -}}
-{{- $every := list "kubernetes" "vsphere" "evaluator" "labeller" "pod-labeller" "binder" "drs" "evictor" "events" "reporter" "alerts" "web" -}}
+{{- $every := list "kubernetes" "vsphere" "evaluator" "labeller" "pod-labeller" "binder" "drs" "mover" "evictor" "events" "reporter" "alerts" "web" -}}
 {{- $named := default list .agents -}}
 {{- dict "all" (empty $named) "runs" (empty $named | ternary $every (append $named "web" | uniq)) | toJson -}}
 {{- end }}
@@ -89,6 +89,7 @@ In: agents, sinks, vcenter, site. */ -}}
 {{- define "underhost.leases" -}}
 {{- $writes := dict "labeller" .sinks.labels "binder" .sinks.bindings "drs" (and .vcenter .sinks.drsRules) -}}
 {{- $_ := set $writes "pod-labeller" .sinks.podLabels -}}
+{{- $_ := set $writes "mover" (and .vcenter .sinks.moves) -}}
 {{- $_ := set $writes "evictor" .sinks.evictions -}}
 {{- $_ := set $writes "events" .sinks.events -}}
 {{- $_ := set $writes "reporter" .sinks.reports -}}
@@ -121,7 +122,7 @@ In: root, worker. */ -}}
 {{- $server := trim . -}}
 {{- if $server }}{{ $_ := set $ports "kafka" (append $ports.kafka (include "underhost.port" (dict "at" $server "else" 9092))) }}{{ end -}}
 {{- end -}}
-{{- if and $vcenter (or (has "vsphere" $agents) (has "drs" $agents)) -}}
+{{- if and $vcenter (or (has "vsphere" $agents) (has "drs" $agents) (has "mover" $agents)) -}}
 {{- $_ := set $ports "vcenter" (list (include "underhost.portOfUrl" $vcenter)) -}}
 {{- end -}}
 {{- if has "alerts" $agents -}}

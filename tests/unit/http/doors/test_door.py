@@ -65,7 +65,7 @@ async def test_on_loopback_without_a_token_all_but_binding_is_open() -> None:
     async with listening(web()) as opened:
         assert await statuses(opened.address, [*OPEN, *HELD, *COSTS]) == {200: [*OPEN, *HELD, *COSTS]}
         refused = await knock(opened.address, BIND)
-        assert refused[:2] == (403, an_error("nobody may bind here: web.tokenFile is not configured"))
+        assert refused[:2] == (403, an_error("nobody may change anything here: web.tokenFile is not configured"))
 
 
 async def test_with_a_token_what_changes_or_costs_something_needs_it_on_loopback_too(token_file: Path) -> None:

@@ -11,6 +11,7 @@ from support.fakes.pipeline import FakeCluster, FakeEvaluator
 from underhost.agents.pipeline.decide.cycle import SiteCycle, patience
 from underhost.agents.pipeline.decide.evaluation import Evaluation, SiteMemory
 from underhost.agents.pipeline.decide.label_stale import StaleLabels, StalePods
+from underhost.agents.pipeline.decide.left_vms import LeftVms
 from underhost.agents.pipeline.decide.open_findings import PublishedFindings
 from underhost.agents.pipeline.decide.own_writes import OwnWrites
 from underhost.agents.pipeline.decide.placements import BindingQueue
@@ -116,6 +117,7 @@ class Site:
             BindingQueue(SITE, [], lambda row: ""),
             BindingLabels(HostLabelSettings()),
             Tenants(SITE),
+            LeftVms(SITE),
             StaleLabels(Options()),
             StalePods(Options()),
             OwnWrites(SITE),

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,6 +16,7 @@ from underhost.agents.pipeline.gates.limits import WriteLimits
 from underhost.agents.pipeline.gates.may_write import Gate
 from underhost.agents.pipeline.gates.wanted import SUPERSEDED, WantedCommands
 from underhost.agents.sinks.ports import Sink
+from underhost.agents.sinks.registry import COMMANDS
 from underhost.schemas.records import Action, Outcome
 from underhost.schemas.topics import ACTIONS, OUTCOMES, PLACEMENTS, VIOLATIONS, Topic
 from underhost.streams.faust.membership import Membership, now
@@ -483,7 +485,8 @@ async def test_a_newer_order_is_the_only_one_that_is_carried_out_after_it() -> N
 
 
 async def test_a_sink_that_gives_no_answer_in_time_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dispatcher_module, "PATIENCE", 0.0)
+    hasty = {kind: replace(row, patience=0.0) for kind, row in COMMANDS.items()}
+    monkeypatch.setattr(dispatcher_module, "COMMANDS", hasty)
     bench = Bench()
     await bench.order("hangs").acked.wait()
     assert (bench.results, bench.reasons, bench.letters) == (["failed"], ["no answer within 0 s"], [])

@@ -400,3 +400,32 @@ def test_where_the_rules_cannot_be_judged_nothing_is_evicted() -> None:
     broken = msgspec.structs.replace(pod.spec, tolerations=msgspec.Raw(b'[{"operator": 3}]'))
     town.pods["shop/db-0"] = msgspec.structs.replace(pod, spec=broken)
     assert town.step(town.decider()) == []
+
+
+class Moves:
+    """Implements `Moves`: who leaves these findings to the evictor, and hurries those."""
+
+    def __init__(self) -> None:
+        self.left, self.hurried = set[str](), set[str]()
+
+    def leaves(self, finding: str) -> bool:
+        return finding in self.left
+
+    def hurries(self, finding: str) -> bool:
+        return finding in self.hurried
+
+
+def test_what_vmotions_may_end_is_not_evicted_for() -> None:
+    town, moves = a_pair(), Moves()
+    decider = town.decider(moves=moves)
+    assert town.step(decider, 3600) == []
+    moves.left = set(decider._since)
+    assert len(town.step(decider, 1)) == 1
+
+
+def test_what_a_person_waits_for_need_not_have_stood_for_a_while() -> None:
+    town, moves = a_pair(), Moves()
+    decider = town.decider(EvictionSettings(wait=3600), moves=moves)
+    assert town.step(decider) == []
+    moves.hurried = set(decider._since)
+    assert len(town.step(decider, 1)) == 1

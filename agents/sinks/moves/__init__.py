@@ -1,0 +1,1 @@
+"""vMotions that repair findings: which are due, how many at once, and carrying one out."""

@@ -1,0 +1,65 @@
+"""How many vMotions at once: the caps per host, cluster and minute.
+
+In: moves as they are ordered, and what became of them. Out: whether one more may be. Times are monotonic seconds.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from underhost.streams.settings.sinks import MoveSettings
+
+MINUTE = 60.0
+
+
+@dataclass
+class MoveUnderWay:
+    """A vMotion: from its order until the picture shows it, or it has failed.
+
+    Attributes:
+        ids: of its command; of a command of an earlier run that is ordered once more there are two.
+        applied: when the sink has said so, seen: when the picture has shown it; None before.
+    """
+
+    ids: frozenset[str]
+    vm: str
+    cluster: str
+    from_: str
+    to: str
+    at: float
+    applied: float | None = None
+    seen: float | None = None
+
+
+class MovePace:
+    """The vMotions of one site that are under way, by VM."""
+
+    def __init__(self, settings: MoveSettings) -> None:
+        self._settings = settings
+        self._minute: deque[float] = deque()
+        self.under_way: dict[str, MoveUnderWay] = {}
+
+    def room_at(self, now: float) -> float:
+        """When the next vMotion fits into a minute: now, or later."""
+        while self._minute and self._minute[0] <= now - MINUTE:
+            self._minute.popleft()
+        over = len(self._minute) - self._settings.per_minute
+        return now if over < 0 else self._minute[over] + MINUTE
+
+    def admits(self, cluster: str, hosts: Iterable[str]) -> bool:
+        """Whether one more between these hosts of the cluster may be under way."""
+        others, settings = list(self.under_way.values()), self._settings
+        if sum(one.cluster == cluster for one in others) >= settings.per_cluster:
+            return False
+        return all(sum(host in (one.from_, one.to) for one in others) < settings.per_host for host in hosts)
+
+    def begin(self, one: MoveUnderWay) -> None:
+        """It is ordered."""
+        self.under_way[one.vm] = one
+        self._minute.append(one.at)
+
+    def end(self, vm: str, *, counts: bool = True) -> None:
+        """It is over; one that vCenter was not asked for does not count in its minute."""
+        one = self.under_way.pop(vm)
+        if not counts and one.at in self._minute:
+            self._minute.remove(one.at)

@@ -1,0 +1,221 @@
+"""Repairs that are carried out on real parts: VMs move, a pod is evicted, and nothing else is touched.
+
+kube-apiserver with ReplicaSets, KWOK and vcsim; `underhost run` on the embedded default. Two pairs of replicas share a
+host each, and one pod is on a node that it does not ask for any more: two vMotions and one eviction. One host is full,
+and a foreign DRS rule forbids another.
+"""
+
+import json
+import signal
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.fakes.soap_proxy import SoapProxy
+from support.processes.kwok import kwok_pod
+from support.processes.listener import Listener
+from support.processes.ports import free_ports
+from support.processes.underhost import UNDERHOST, Worker, running
+from support.processes.world import World, world
+from support.processes.world import eventually as soon_or_later
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(1200)]
+
+TOKEN = "correct-horse-battery-staple"
+GRAVE = {"violation", "physical", "quorum"}
+PATIENCE = 300.0
+"""Seconds that anything is waited for: a machine may be busy."""
+
+
+def eventually(what: str, ask: Callable[[], object]) -> None:
+    """Until `ask` answers something true."""
+    soon_or_later(what, lambda: ask() or None, within=PATIENCE)
+
+
+@dataclass
+class Story:
+    """A world that is about to break; `proxy` is how the product reaches the vCenter."""
+
+    here: World
+    proxy: SoapProxy
+    topics: Listener
+    config: Path
+    port: int
+    log: Path
+
+    def where(self) -> dict[str, str]:
+        """The host of each VM."""
+        return {vm: self.here.vcenter.host_of(vm) for vm in self.here.vcenter.vms}
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """The VMs that will share a host, two and two."""
+        of = self.here.vm_of
+        return [(of["node-1"], of["node-2"]), (of["node-3"], of["node-4"])]
+
+    def break_it(self) -> None:
+        """Both pairs share a host, and node-5 loses the label that `fast` asks for, which node-7 gets."""
+        for stays, comes in self.pairs():
+            self.here.vcenter.move(comes, self.here.vcenter.host_of(stays))
+        self.label("node-7", disk="fast")
+        self.label("node-5", disk=None)
+
+    def label(self, node: str, **labels: str | None) -> None:
+        self.here.api.ask("PATCH", f"/api/v1/nodes/{node}", {"metadata": {"labels": labels}})
+
+    def broken(self) -> Counter[str]:
+        """The grave findings that are open, by rule."""
+        return Counter(one["rule"] for one in self.topics.open_findings().values() if one["severity"] in GRAVE)
+
+    def outcomes(self, kind: str) -> list[tuple[str, str]]:
+        """Result and reason of each command of this kind."""
+        heard = [record.value for record in self.topics.records("underhost.outcomes")]
+        return [(one["result"], one["reason"]) for one in heard if one["kind"] == kind]
+
+    def evictions(self) -> list[int]:
+        return [code for _, path, code in self.here.audit.product_writes() if path.endswith("/eviction")]
+
+    def apply(self, *more: str) -> "subprocess.CompletedProcess[str]":
+        """`underhost repair --apply`."""
+        token = self.config.with_name("token")
+        command = [UNDERHOST, "repair", "--apply", "--server", f"http://127.0.0.1:{self.port}", *more]
+        return subprocess.run(
+            [*command, "--token-file", str(token)], capture_output=True, text=True, timeout=PATIENCE, check=False
+        )
+
+    def begun(self, worker: Worker) -> None:
+        """All pods run, on a whole site; then it breaks."""
+        self.replicas()
+        eventually("all pods are bound", lambda: len(self.here.api.bound()) == 6)
+        eventually("nothing is broken", lambda: not self.broken())
+        self.break_it()
+        eventually("three findings", lambda: self.broken() == Counter(InterPodAffinity=2, NodeAffinity=1))
+
+    def replicas(self) -> None:
+        """Two pairs that must be apart, each on its nodes, and two replicas on a fast disk."""
+        for app, nodes in (("a", ("node-1", "node-2")), ("b", ("node-3", "node-4"))):
+            for node in nodes:
+                pod = kwok_pod(f"{app}-{node}", "underhost", app=app, nodeSelector={"kubernetes.io/hostname": node})
+                self.here.api.ask("POST", "/api/v1/namespaces/default/pods", pod)
+        pod = kwok_pod("fast", "underhost", nodeSelector={"disk": "fast"})
+        template = {"metadata": {"labels": {"app": "fast"}}, "spec": pod["spec"]}
+        spec = {"replicas": 2, "selector": {"matchLabels": {"app": "fast"}}, "template": template}
+        body = {"metadata": {"name": "fast"}, "spec": spec}
+        for node in ("node-5", "node-6"):
+            self.label(node, disk="fast")
+        self.here.api.ask("POST", "/apis/apps/v1/namespaces/default/replicasets", body)
+
+    def is_mended(self) -> bool:
+        """Nothing is broken, and each node's label names its host."""
+        labels = {node: self.here.vcenter.host_of(vm) for node, vm in self.here.vm_of.items()}
+        return not self.broken() and self.here.api.node_labels() == labels
+
+    def check_moves(self, before: dict[str, str]) -> None:
+        """One VM of each pair has moved, to a host that may take it; all others are where they were."""
+        after = self.where()
+        moved = {vm for vm in before if before[vm] != after[vm]}
+        assert [len(moved & set(pair)) for pair in self.pairs()] == [1, 1]
+        assert len(moved) == 2
+        home = sorted(self.here.vcenter.hosts)
+        assert {after[vm] for vm in moved}.isdisjoint({home[1], home[3]})  # the full one, and the forbidden one
+        assert len({vm for vm, _ in self.proxy.relocations}) == len(self.proxy.relocations) == 2
+
+
+@pytest.fixture
+def story(parts: Path, tmp_path: Path) -> Iterator[Story]:
+    """A worker's configuration with every sink; repairs are made where a person asks."""
+    with world(tmp_path, parts, 2, "replicaset-controller") as here:
+        vms, home = list(here.vcenter.vms), sorted(here.vcenter.hosts)
+        here.vcenter.give_memory(vms[7], 4090)
+        here.vcenter.move(vms[7], home[1])  # which is left with no room
+        here.vcenter.move(vms[8], home[3])
+        here.vcenter.keep_apart("licences", vms[0], vms[1], vms[8])
+        here.vcenter.keep_apart("more-licences", vms[2], vms[3], vms[8])
+        kafka = {"embedded": str(tmp_path / "topics.db")}
+        port = free_ports(1)[0]
+        config, proxy = here.config(kafka, port), SoapProxy(here.vcsim, tmp_path)
+        (tmp_path / "token").write_text(TOKEN)
+        with proxy.running():
+            tree = json.loads(config.read_text())
+            tree["vsphere"] |= {"url": proxy.url, "caFile": str(proxy.ca)}
+            tree["sinks"] = {"labels": True, "bindings": True, "moves": True, "evictions": True}
+            tree["moves"] = {"automatic": False, "perMinute": 60}
+            tree["evictions"] = {"wait": 3600}
+            tree["web"] |= {"tokenFile": str(tmp_path / "token")}
+            config.write_text(json.dumps(tree))
+            yield Story(here, proxy, Listener(kafka), config, port, tmp_path / "underhost.log")
+
+
+def automatic(story: Story, **moves: Any) -> None:
+    """The worker repairs by itself, at once."""
+    tree = json.loads(story.config.read_text())
+    tree["moves"] = {"wait": 0, "perMinute": 60, **moves}
+    tree["evictions"] = {"wait": 0}
+    story.config.write_text(json.dumps(tree))
+
+
+def test_a_repair_moves_two_vms_and_evicts_one_pod_and_nothing_else(story: Story) -> None:
+    with running(story.config, story.log) as worker:
+        story.begun(worker)
+        before, bound = story.where(), story.here.api.bound()
+        done = story.apply("--yes")
+        assert (done.returncode, done.stderr) == (0, ""), done.stdout
+        eventually("all is mended", story.is_mended)
+        assert worker.end(signal.SIGTERM) == 0
+    story.check_moves(before)
+    assert story.evictions() == [201]
+    after = story.here.api.bound()
+    gone = bound.keys() - after.keys()
+    assert [bound[pod] for pod in gone] == ["node-5"]
+    assert {pod: node for pod, node in after.items() if pod in bound} == {
+        pod: node for pod, node in bound.items() if pod not in gone
+    }
+    assert done.stdout.rstrip().endswith("nothing left")
+    assert story.outcomes("move") and {result for result, _ in story.outcomes("move")} == {"applied"}
+
+
+def test_a_worker_that_is_killed_in_the_middle_moves_nothing_twice(story: Story) -> None:
+    automatic(story, perCluster=1)
+    story.proxy.holding = True
+    with running(story.config, story.log) as worker:
+        story.replicas()
+        eventually("all pods are bound", lambda: len(story.here.api.bound()) == 6)
+        before = story.where()
+        story.break_it()
+        for stays, comes in story.pairs():
+            before[comes] = before[stays]
+        assert story.proxy.held.wait(PATIENCE)
+        worker.end(signal.SIGKILL)
+        story.proxy.holding = False
+        story.proxy.free.set()
+        worker.start()
+        eventually("all is mended", story.is_mended)
+        assert worker.end(signal.SIGTERM) == 0
+    story.check_moves(before)
+    assert story.evictions() == [201]
+
+
+def test_a_relocation_that_is_refused_leaves_an_outcome_and_another_plan(story: Story) -> None:
+    automatic(story)
+    with running(story.config, story.log) as worker:
+        story.replicas()
+        eventually("all pods are bound", lambda: len(story.here.api.bound()) == 6)
+        story.proxy.refusals = 1
+        before = story.where()
+        story.break_it()
+        for stays, comes in story.pairs():
+            before[comes] = before[stays]
+        eventually("all is mended", story.is_mended)
+        eventually("the refusal is told", lambda: refusals(story))
+        assert worker.end(signal.SIGTERM) == 0
+    [reason] = refusals(story)
+    assert reason.startswith("the vMotion failed: vCenter 127.0.0.1:")
+    assert reason.endswith("permission Resource.HotMigrate is missing")
+    story.check_moves(before)
+
+
+def refusals(story: Story) -> list[str]:
+    return [reason for result, reason in story.outcomes("move") if result == "refused"]

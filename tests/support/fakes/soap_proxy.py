@@ -1,0 +1,114 @@
+"""A vCenter's HTTPS front that a test may have refuse relocations, or hold their answers."""
+
+import http.client
+import re
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Event, Thread
+
+from support.processes.authority import Authority
+from support.processes.vcsim import Vcsim
+
+REFUSED = (
+    b'<?xml version="1.0"?><soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/" '
+    b'xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"><soapenv:Body><soapenv:Fault>'
+    b"<faultcode>ServerFaultCode</faultcode><faultstring>refused</faultstring><detail>"
+    b'<NoPermissionFault xmlns="urn:vim25" xsi:type="NoPermission"><object type="VirtualMachine">vm-0</object>'
+    b"<privilegeId>Resource.HotMigrate</privilegeId></NoPermissionFault>"
+    b"</detail></soapenv:Fault></soapenv:Body></soapenv:Envelope>"
+)
+
+
+class SoapProxy:
+    """Hands requests on.
+
+    Attributes:
+        refusals: so many of the next relocations are refused.
+        holding: while set, the answers of relocations are held back; `held` tells that one is.
+        relocations: (VM, host) of each relocation that was handed on, morefs.
+    """
+
+    def __init__(self, vcsim: Vcsim, folder: Path) -> None:
+        self._port = vcsim.port
+        self._trusted = ssl.create_default_context(cadata=vcsim.certificate)
+        authority = Authority(folder, "soap-authority")
+        self.ca, self._certificate = authority.cert, authority.certificate("soap", "IP:127.0.0.1")
+        self.refusals = 0
+        self.holding, self.held, self.free = False, Event(), Event()
+        self.relocations: list[tuple[str, str]] = []
+        self.url = ""
+
+    @contextmanager
+    def running(self) -> Iterator["SoapProxy"]:
+        """Listen until the end of the block."""
+        server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        server.daemon_threads = True
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self._certificate.cert, self._certificate.key)
+        server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+        self.url = f"https://127.0.0.1:{server.server_address[1]}/sdk"
+        Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield self
+        finally:
+            self.free.set()
+            server.shutdown()
+            server.server_close()
+
+    def answer(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> tuple[int, bytes, dict[str, str]]:
+        """The vCenter's answer, or what stands in its place."""
+        relocation = re.search(rb"<RelocateVM_Task.*?<_this[^>]*>([^<]+)<.*?<host[^>]*>([^<]+)<", body, re.DOTALL)
+        if relocation is not None and self.refusals:
+            self.refusals -= 1
+            return 500, REFUSED, {"Content-Type": "text/xml; charset=utf-8"}
+        connection = http.client.HTTPSConnection("127.0.0.1", self._port, context=self._trusted)
+        try:
+            connection.request(method, path, body, headers)
+            response = connection.getresponse()
+            data = response.read()
+        finally:
+            connection.close()
+        if relocation is not None:
+            self.relocations.append((relocation[1].decode(), relocation[2].decode()))
+            if self.holding:
+                self.held.set()
+                self.free.wait(60)
+        kept = {name: response.headers[name] for name in ("Content-Type", "Set-Cookie") if name in response.headers}
+        return response.status, data, kept
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        proxy = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                self._hand_on("GET")
+
+            def do_POST(self) -> None:
+                self._hand_on("POST")
+
+            def _hand_on(self, method: str) -> None:
+                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                names = ("Content-Type", "Cookie", "SOAPAction", "vmware-api-session-id", "Authorization")
+                headers = {name: self.headers[name] for name in names if name in self.headers}
+                try:
+                    status, data, kept = proxy.answer(method, self.path, body, headers)
+                except (OSError, http.client.HTTPException):
+                    self.close_connection = True  # the vCenter is gone, as at the end of a test
+                    return
+                self.send_response(status)
+                for name, value in kept.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(data)))
+                with suppress(OSError):  # whoever has asked is gone
+                    self.end_headers()
+                    self.wfile.write(data)
+
+            def log_message(self, format: str, *args: object) -> None:
+                """Nothing."""
+
+        return Handler

@@ -1,0 +1,334 @@
+"""When the mover moves: a plan's first wave, re-checked and within its caps, then the plan anew; never in a loop."""
+
+import pytest
+from support.sites.moving import MovingSite, replicas
+
+from underhost.agents.planner.terms import RepairTerms
+from underhost.agents.sinks.moves.drs_turn import DrsTurn
+from underhost.agents.sinks.orders import order, outcome
+from underhost.schemas.errors import Refused
+from underhost.schemas.records import Action
+from underhost.schemas.vsphere import DrsRule
+from underhost.streams.settings.sinks import MoveSettings
+
+DAY = 86_400.0
+
+
+def a_pair(**more: object) -> MovingSite:
+    """n1 and n2 share host h1, and run replicas that must not."""
+    return MovingSite({"n1": "h1", "n2": "h1"}, *replicas("db", "n1", "n2"), **more)  # type: ignore[arg-type]
+
+
+def three_pairs(**more: object) -> MovingSite:
+    """Three hosts, each with two replicas that must not share one."""
+    on = {f"n{at}": f"h{(at + 1) // 2}" for at in range(1, 7)}
+    pods = [pod for at in (1, 3, 5) for pod in replicas(f"db{at}", f"n{at}", f"n{at + 1}")]
+    return MovingSite(on, *pods, hosts=6, mib=4096, **more)  # type: ignore[arg-type]
+
+
+def ordered(actions: list[Action]) -> list[tuple[str, object, object]]:
+    return [(action.target, action.desired["from"], action.desired["to"]) for action in actions]
+
+
+def test_one_vm_of_a_pair_is_moved_with_the_finding_that_it_is_for() -> None:
+    site = a_pair()
+    decider = site.decider()
+    [action] = site.decide(decider)
+    assert action.target == "vm/vm-n2"
+    assert action.desired == {
+        "name": "n2",
+        "cluster": "C0",
+        "from": "h1",
+        "to": "h2",
+        "from_name": "esx-1",
+        "to_name": "esx-2",
+        "because": action.desired["because"],
+        "at": "2026-01-01T00:00:00.000Z",
+    }
+    assert action.because == f"the fewest moves that leave nothing broken: findings {action.desired['because'][0]}"  # type: ignore[index]
+
+
+async def test_nothing_more_is_moved_once_nothing_is_broken() -> None:
+    site = a_pair()
+    decider = site.decider()
+    assert await site.run(decider, DAY / 24) == ["applied"]
+    assert site.vcenter.moves == [("vm-n2", "h2")]
+
+
+def test_a_finding_must_have_stood_for_a_while() -> None:
+    site = a_pair()
+    decider = site.decider(MoveSettings(wait=60))
+    assert site.decide(decider) == []
+    assert decider.due == 60
+    assert site.decide(decider, 59) == []
+    assert len(site.decide(decider, 1)) == 1
+
+
+def test_a_move_is_not_ordered_again_while_it_is_under_way() -> None:
+    site = a_pair()
+    decider = site.decider()
+    assert len(site.decide(decider)) == 1
+    assert [site.decide(decider, 60.0) for _ in range(59)] == [[]] * 59
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        pytest.param(MoveSettings(wait=0, per_host=9), 3, id="all of the first wave"),
+        pytest.param(MoveSettings(wait=0, per_cluster=2), 2, id="so many in a cluster"),
+        pytest.param(MoveSettings(wait=0, per_minute=1), 1, id="so many in a minute"),
+    ],
+)
+async def test_not_more_are_moved_at_once_than_the_caps_say(settings: MoveSettings, expected: int) -> None:
+    site = three_pairs()
+    decider = site.decider(settings)
+    actions = site.decide(decider)
+    assert len(actions) == expected
+    await site.carry_out(decider, actions)
+    assert await site.run(decider, 200) == ["applied"] * (3 - expected)
+
+
+async def test_of_one_host_not_more_come_and_go_at_once_than_its_cap_says() -> None:
+    pods = [*replicas("db", "n1", "n2"), *replicas("web", "n3", "n4")]
+    site = MovingSite(dict.fromkeys(("n1", "n2", "n3", "n4"), "h1"), *pods)
+    decider = site.decider(MoveSettings(wait=0, per_host=1))
+    assert len(site.decide(decider)) == 1
+
+
+async def test_the_plan_is_made_anew_after_each_wave() -> None:
+    site = three_pairs()
+    decider = site.decider(MoveSettings(wait=0, per_cluster=1))
+    await site.run(decider, 20)
+    assert len(site.plans.asked) == 3
+    assert len(site.vcenter.moves) == 3
+
+
+def test_a_plan_that_is_being_made_keeps_nobody_waiting() -> None:
+    site = a_pair()
+    site.plans.slow = True
+    decider = site.decider()
+    assert (site.decide(decider), decider.due) == ([], 0.5)
+    site.plans.slow = False
+    assert len(site.decide(decider, 0.5)) == 1
+
+
+@pytest.mark.parametrize("change", ["moved", "full", "closed", "parted"])
+def test_what_has_changed_since_a_plan_was_begun_is_seen(change: str) -> None:
+    site = a_pair(mib=8192)
+    site.plans.slow = True
+    decider = site.decider()
+    site.decide(decider)
+    if change == "moved":
+        site.vcenter.at["vm-n2"] = "h3"
+    if change == "full":
+        site.host("h2", memory_mib=4096)
+    if change == "closed":
+        site.host("h2", state="maintenance")
+    if change == "parted":
+        site.vcenter.at["vm-n9"] = "h2"
+        site.rules = [DrsRule("licences", "anti-affinity", ["vm-n2", "vm-n9"], cluster="C0")]
+    site.plans.slow = False
+    assert site.decide(decider, 1.0) == []
+
+
+def test_a_host_that_a_pod_has_come_to_meanwhile_is_not_moved_to() -> None:
+    site = a_pair()
+    site.plans.slow = True
+    decider = site.decider()
+    site.decide(decider)
+    site.vcenter.at["vm-n3"] = "h2"
+    site._objects += replicas("db", "n1", "n2", "n3")[2:]
+    site.plans.slow = False
+    assert site.decide(decider, 1.0) == []
+    assert ordered(site.decide(decider, 5.0)) == [("vm/vm-n2", "h1", "h3")]
+
+
+# ------------------------------------------------------------------------------------------------------------ in vain
+async def test_a_vm_that_could_not_be_moved_to_a_host_goes_to_another() -> None:
+    site = a_pair()
+    site.vcenter.failures = [Refused("no")]
+    decider = site.decider()
+    assert await site.run(decider, 20) == ["failed", "applied"]
+    assert site.vcenter.moves[0] == ("vm-n2", "h2")
+    assert site.vcenter.moves[1] != ("vm-n2", "h2")
+
+
+async def test_a_vm_whose_moves_fail_twice_is_left_to_a_person_and_the_other_goes() -> None:
+    site = a_pair()
+    site.vcenter.failures = [Refused("no"), Refused("no")]
+    decider = site.decider(MoveSettings(wait=0, per_minute=60))
+    await site.run(decider, 30)
+    assert site.vcenter.moves == [("vm-n2", "h2"), ("vm-n2", "h3"), ("vm-n1", "h2")]
+
+
+async def test_where_no_vm_can_be_moved_a_person_is_told_once_and_nothing_more_is_tried() -> None:
+    site = a_pair(hosts=2)
+    site.vcenter.failures = [Refused("no")] * 99
+    decider = site.decider(MoveSettings(wait=0, per_minute=60))
+    results = await site.run(decider, 3600)
+    assert len(site.vcenter.moves) == 4
+    said = [one for one in site.outcomes if one.result == "refused"]
+    assert sorted((one.target, one.reason) for one in said) == [
+        (
+            f"vm/vm-n{at}",
+            "2 moves of it failed or were undone, at last: the vMotion failed: no: it is left to a person",
+        )
+        for at in (1, 2)
+    ]
+    assert results.count("refused") == 2
+
+
+async def test_a_move_that_somebody_undoes_twice_is_left_to_a_person() -> None:
+    site = a_pair(hosts=2, overrides={"vm-n2": "manual"})
+    decider = site.decider(MoveSettings(wait=0, per_minute=60))
+    for _ in range(5):
+        await site.run(decider, 90)
+        site.vcenter.at["vm-n1"] = "h1"
+    await site.run(decider, 90)
+    assert site.vcenter.moves == [("vm-n1", "h2")] * 2
+    assert site.outcomes[-1].reason.endswith("undone: it is left to a person")
+
+
+async def test_three_moves_in_vain_stop_all_others_for_a_while() -> None:
+    site = three_pairs()
+    site.vcenter.failures = [Refused("permission Resource.HotMigrate is missing")] * 3
+    decider = site.decider(MoveSettings(wait=0, per_minute=60, per_cluster=1))
+    await site.run(decider, 500)
+    assert len(site.vcenter.moves) == 3
+    await site.run(decider, 300)
+    assert len(site.vcenter.moves) > 3
+
+
+# ------------------------------------------------------------------------------------------------------- DRS, evictor
+async def test_a_vm_that_drs_is_to_move_is_left_to_it_for_ten_minutes() -> None:
+    site = a_pair()
+    rule = DrsRule("underhost-s-db", "anti-affinity", ["vm-n1", "vm-n2"], cluster="C0")
+    decider = site.decider(drs=DrsTurn(lambda snapshot: [rule]))
+    await site.run(decider, 599)
+    assert site.vcenter.moves == []
+    await site.run(decider, 10)
+    assert site.vcenter.moves == [("vm-n2", "h2")]
+
+
+@pytest.mark.parametrize(
+    "cluster",
+    [
+        pytest.param({"automation": "partiallyAutomated"}, id="a cluster that only proposes"),
+        pytest.param({"drs": False}, id="a cluster without DRS"),
+        pytest.param(
+            {"overrides": {"vm-n1": "partiallyAutomated", "vm-n2": "partiallyAutomated"}}, id="VMs that are excepted"
+        ),
+    ],
+)
+def test_where_drs_does_not_move_by_itself_nobody_waits_for_it(cluster: dict[str, object]) -> None:
+    site = a_pair(**cluster)
+    rule = DrsRule("underhost-s-db", "anti-affinity", ["vm-n1", "vm-n2"], cluster="C0")
+    assert len(site.decide(site.decider(drs=DrsTurn(lambda snapshot: [rule])))) == 1
+
+
+async def test_a_finding_is_left_to_the_evictor_once_no_vmotion_ends_it() -> None:
+    site = a_pair(hosts=1)
+    decider = site.decider()
+    [finding] = decider._evaluator.update(site.snapshot()).findings[:1]
+    assert not decider.leaves(finding.id)
+    site.decide(decider)
+    assert decider.leaves(finding.id)
+    site.host("h1", state="connected")
+    movable = a_pair()
+    other = movable.decider()
+    movable.decide(other)
+    assert not other.leaves(finding.id)
+
+
+def test_where_nobody_moves_vms_everything_is_left_to_the_evictor() -> None:
+    site = a_pair()
+    decider = site.decider(enabled=False)
+    assert (site.decide(decider), site.plans.asked, decider.leaves("any")) == ([], [], True)
+
+
+# ---------------------------------------------------------------------------------------------------- after a restart
+async def test_a_command_without_an_outcome_is_ordered_once_more_just_as_it_was() -> None:
+    site = a_pair()
+    [before] = site.decide(site.decider())
+    decider = site.decider(earlier=[before])
+    [again] = site.decide(decider, 20.0)
+    assert (again.target, again.desired) == (before.target, before.desired)
+    assert site.decide(decider, 1.0) == []
+    await site.carry_out(decider, [again])
+    assert await site.run(decider, 120) == []
+
+
+async def test_the_outcome_of_the_earlier_command_is_the_outcome_of_that_one() -> None:
+    site = a_pair()
+    [before] = site.decide(site.decider())
+    decider = site.decider(earlier=[before])
+    site.decide(decider, 20.0)
+    site.vcenter.at["vm-n2"] = "h2"
+    decider.observe(outcome(before, "applied", ""), site.now)
+    assert await site.run(decider, 120) == []
+
+
+async def test_a_vm_that_has_arrived_meanwhile_is_not_moved_again() -> None:
+    site = a_pair()
+    [before] = site.decide(site.decider())
+    site.vcenter.at["vm-n2"] = "h2"
+    decider = site.decider(earlier=[before])
+    assert await site.run(decider, 120) == []
+
+
+async def test_what_was_in_vain_is_remembered() -> None:
+    site = a_pair()
+    [before] = site.decide(site.decider())
+    lost = outcome(before, "failed", "the vMotion failed: no")
+    later = site.decider(earlier=[before], outcomes=[lost])
+    [action] = site.decide(later, 20.0)
+    assert ordered([action]) != ordered([before])
+    vain = order("move", before.target, {**before.desired, "vain": 2, "why": "no", "refuse": "no"}, "", {})
+    [other] = site.decide(site.decider(earlier=[vain]), 20.0)
+    assert other.target == "vm/vm-n1"
+
+
+# ----------------------------------------------------------------------------------------------------- a person asks
+async def test_what_a_person_asks_for_is_done_at_once_and_its_end_is_told() -> None:
+    site = a_pair()
+    decider = site.decider(MoveSettings(automatic=False))
+    assert site.decide(decider) == []
+    campaign = site.campaigns.begin(RepairTerms(evictions=None))
+    assert await site.run(decider, 10) == ["applied"]
+    assert (campaign.progress.state, campaign.progress.left_findings) == ("ended", [])
+    [step] = campaign.progress.steps
+    assert (step.vm, step.from_, step.to, step.state) == ("n2", "esx-1", "esx-2", "applied")
+
+
+async def test_where_the_sink_is_off_it_is_a_dry_run_that_says_so() -> None:
+    site = three_pairs()
+    decider = site.decider(MoveSettings(per_host=9), enabled=False)
+    campaign = site.campaigns.begin(RepairTerms(evictions=None))
+    assert await site.run(decider, 60, enabled=False) == ["dry-run"] * 3
+    assert (campaign.progress.state, campaign.progress.why) == ("ended", "sinks.moves is off: this was a dry run")
+    assert [step.state for step in campaign.progress.steps] == ["dry-run"] * 3
+    assert len(campaign.progress.left_findings) == 3
+
+
+async def test_not_more_is_moved_than_a_person_has_asked_for() -> None:
+    site = three_pairs()
+    decider = site.decider(MoveSettings(automatic=False))
+    campaign = site.campaigns.begin(RepairTerms(evictions=None, most_vmotions=2))
+    await site.run(decider, 60)
+    assert len(site.vcenter.moves) == 2
+    assert len(campaign.progress.left_findings) == 1
+
+
+async def test_what_nothing_ends_is_told_as_left() -> None:
+    site = a_pair(hosts=1)
+    decider = site.decider(MoveSettings(automatic=False))
+    campaign = site.campaigns.begin(RepairTerms(evictions=None))
+    await site.run(decider, 5)
+    assert (campaign.progress.state, len(campaign.progress.left_findings)) == ("ended", 1)
+
+
+async def test_one_repair_at_a_time() -> None:
+    site = a_pair()
+    site.campaigns.begin(RepairTerms())
+    with pytest.raises(Exception, match="another repair is under way"):
+        site.campaigns.begin(RepairTerms())
