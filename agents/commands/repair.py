@@ -19,6 +19,9 @@ underhost repair -f dump.json --inventory inventory.json \\
   --no-evictions --headroom 10
 # One finding, as a worker of the running pipeline sees the site
 underhost repair --server http://127.0.0.1:8080 --for FINDING
+# Have it done, once it is shown and agreed to
+underhost repair --apply --server http://127.0.0.1:8080 \\
+  --token-file token
 """
 
 
@@ -66,11 +69,15 @@ def register(app: typer.Typer) -> None:
             bool, typer.Option("--no-evictions", help="VMs move alone; no pod is evicted.")
         ] = False,
         room: RoomLeft,
+        apply: Annotated[
+            bool, typer.Option("--apply", help="Have the worker (--server) carry it out, and follow it.")
+        ] = False,
+        yes: Annotated[bool, typer.Option("--yes", "-y", help="With --apply: do not ask.")] = False,
         output: Annotated[str, output_option(FORMATS)] = TABLE,
         fail_on: FailOnOption = QUORUM,
         judged: Judged,
     ) -> None:
-        """Simulate the fewest moves that leave no rule broken; nothing is changed.
+        """Simulate the fewest moves that leave no rule broken; nothing is changed without --apply.
 
         Says which VMs move and which pods are evicted, in an order that breaks nothing on the way, and why what stays
         cannot be repaired.
@@ -89,4 +96,6 @@ def register(app: typer.Typer) -> None:
             room,
             output,
             fail_on,
+            apply,
+            yes,
         )

@@ -24,7 +24,7 @@ AgentsOption = Annotated[
     str | None,
     typer.Option(
         metavar="A,B",
-        help="Only these: kubernetes, vsphere, evaluator, labeller, pod-labeller, binder, drs, evictor, events, "
+        help="Only these: kubernetes, vsphere, evaluator, labeller, pod-labeller, binder, drs, mover, evictor, events, "
         "reporter, alerts, web.",
         autocompletion=values.listed(values.roles),
     ),

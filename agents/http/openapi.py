@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from underhost.agents.http.applying import PATH as REPAIR_APPLY
 from underhost.agents.http.doors.rights import RIGHTS, Asked
 from underhost.agents.http.doors.session import PATH, SignIn
 from underhost.agents.http.extender import PREFIX, VERBS
@@ -22,9 +23,10 @@ from underhost.schemas.json_schema import REF, schemas_of
 VERSION = "3.1.0"
 JSON = "application/json"
 DESCRIPTION = (
-    "What a worker of Underhost shows, and the questions that it answers. Only the verbs of the extender change "
-    "anything. Where `web.tokenFile` is set, whatever costs more than reading what is held needs the token. Every "
-    "error is an `ErrorDocument`. What one client may cost is bounded: 429 and 503 mean that asking again later helps."
+    "What a worker of Underhost shows, and the questions that it answers. Only a repair that is carried out and the "
+    "verbs of the extender change anything. Where `web.tokenFile` is set, whatever costs more than reading what is "
+    "held needs the token. Every error is an `ErrorDocument`. What one client may cost is bounded: 429 and 503 mean "
+    "that asking again later helps."
 )
 WHY = {
     400: "No HTTP, or no such question.",
@@ -71,6 +73,7 @@ HOST_ID = Parameter("name", "The id of the host, as the map has it.", "path")
 FILE = Parameter("name", "A file of the page.", "path")
 PODS = Parameter("pods", "`named`: of the pods only those that wait or that a finding names; absent, all of them.")
 NODES = Parameter("node", "Only this node and its pods; may be given 200 times.")
+REPAIR = Parameter("id", "The id of the repair.", "path")
 RUNBOOK = Parameter("name", "The name of an alert.", "path")
 
 
@@ -165,6 +168,16 @@ OPERATIONS: tuple[Operation, ...] = (
         "post",
         RepairRequest,
     ),
+    Operation(
+        REPAIR_APPLY,
+        "Carry a repair out.",
+        documents.RepairProgress,
+        (*GONE, 422),
+        (SITE,),
+        "post",
+        RepairRequest,
+    ),
+    Operation(REPAIR_APPLY + "/{id}", "How far a repair is.", documents.RepairProgress, (404,), (REPAIR,)),
     Operation(
         "/api/v1/maintain",
         "The shortest order in which hosts can be emptied. It changes nothing.",

@@ -14,7 +14,8 @@ from msgspec import Meta
 from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.http.trials import Trial, Trials, decoded
 from underhost.agents.planner.fleet import Room
-from underhost.agents.planner.plan import RepairTerms, repair
+from underhost.agents.planner.plan import repair
+from underhost.agents.planner.terms import RepairTerms
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.agents.whatif.maintenance import Chosen, maintenance
 from underhost.agents.whatif.steps import host_name
@@ -70,14 +71,19 @@ def routes(trials: Trials) -> list[web.RouteDef]:
     return [web.post("/api/v1/repair", repaired), web.post("/api/v1/maintain", maintained)]
 
 
-def _repair(asked: RepairRequest) -> Trial:
-    terms = RepairTerms(
+def terms_of(asked: RepairRequest) -> RepairTerms:
+    """What is asked, as the planner takes it."""
+    return RepairTerms(
         namespaces=frozenset(asked.only),
         finding=asked.for_,
         most_vmotions=asked.max_vmotions,
         evictions=RepairTerms().evictions if asked.evictions else None,
         room=Room(asked.headroom, asked.reserved, asked.admission),
     )
+
+
+def _repair(asked: RepairRequest) -> Trial:
+    terms = terms_of(asked)
 
     def answer(picture: Snapshot, options: Options, holder: Evaluator | None) -> bytes:
         return to_json(repair(picture, options, terms, holder))

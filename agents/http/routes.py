@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
-from underhost.agents.http import api, details, events, page, plans
+from underhost.agents.http import api, applying, details, events, page, plans
 from underhost.agents.http.extender import ExtenderRoutes
 from underhost.agents.http.feeds import ChangeFeeds
 from underhost.agents.http.history import PastSites
@@ -62,6 +62,7 @@ def http_routes(
         *events.routes(feeds, on_visit),
         *past_sites.routes(),
         *plans.routes(feeds, options, past_sites),
+        *applying.routes(feeds, lambda: running.repairs if (running := pipeline()) is not None else None),
     ]
     features = [FEATURES[route.path] for route in routes if route.path in FEATURES]
     runbooks = settings.alerting.runbooks

@@ -33,6 +33,7 @@ BOUNDS = shape.Bounds(depth=64, values=100_000)
 ELSEWHERE = "the command line tries it without a bound, on your machine (--server)"
 
 T = TypeVar("T")
+M = TypeVar("M")
 
 
 class Trial(NamedTuple):
@@ -72,7 +73,7 @@ class Trials:
             return document(await self._bench.do(request, lambda: answer(picture, options, holder)))
 
 
-def decoded(body: bytearray, decoder: msgspec.json.Decoder[T], made: Callable[[T], Trial]) -> Trial:
+def decoded(body: bytearray, decoder: msgspec.json.Decoder[T], made: Callable[[T], M]) -> M:
     """What a body asks. Raises InputError for one that is no such question, or that is too large."""
     shape.check(body, BOUNDS)
     try:

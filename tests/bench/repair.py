@@ -13,7 +13,8 @@ from support.answers.repair import broken, waves
 from support.sites.movable import a_puzzle
 from support.sites.planted import planted_site
 
-from underhost.agents.planner.plan import RepairTerms, repair
+from underhost.agents.planner.plan import repair
+from underhost.agents.planner.terms import RepairTerms
 from underhost.agents.site.snapshot import Options
 from underhost.agents.whatif.plan import what_if
 from underhost.agents.whatif.steps import Drain

@@ -8,15 +8,19 @@ from collections.abc import Sequence
 
 import typer
 
+from underhost.agents.commands.handlers import applying
 from underhost.agents.commands.input.offline import faults_named, read_site
 from underhost.agents.commands.input.options import Judged
 from underhost.agents.commands.input.origin import From
+from underhost.agents.commands.input.server import RepairAsker
 from underhost.agents.commands.output import documents as out
 from underhost.agents.commands.output.formats import NEVER, WIDE
 from underhost.agents.commands.output.plan_tables import simulated
 from underhost.agents.commands.output.repair_tables import summary, tables
 from underhost.agents.planner.fleet import Room
-from underhost.agents.planner.plan import RepairTerms, repair
+from underhost.agents.planner.plan import repair
+from underhost.agents.planner.terms import RepairTerms
+from underhost.schemas.errors import InputError
 from underhost.schemas.severities import at_or_above
 
 
@@ -30,8 +34,14 @@ def handle(
     room: tuple[int, bool, bool],
     output: str,
     fail_on: str,
+    apply: bool,
+    yes: bool,
 ) -> None:
-    """Plan the repair and print it; `room` is how `Room` counts it."""
+    """Plan the repair and print it, or have it carried out; `room` is how `Room` counts it."""
+    if apply:
+        worker = _worker(source, namespaces, finding, most_vmotions, evictions, room)
+        applying.handle(worker, output, fail_on, yes=yes)
+        return
     site = read_site(source, judged, manifests=False)
     asked = RepairTerms(
         namespaces=frozenset(namespaces),
@@ -50,3 +60,28 @@ def handle(
         out.show_not_judged(plan.not_judged)
     if fail_on != NEVER and any(at_or_above(one.severity, fail_on) for one in plan.left_findings):
         raise typer.Exit(1)
+
+
+def _worker(
+    source: From,
+    namespaces: Sequence[str],
+    finding: str | None,
+    most_vmotions: int | None,
+    evictions: bool,
+    room: tuple[int, bool, bool],
+) -> RepairAsker:
+    """Whom to ask, for what. Raises InputError where no worker is named."""
+    if source.server is None:
+        raise InputError("--apply: --server is missing: the worker that moves the VMs of the site carries it out")
+    headroom, reserved, admission = room
+    body: dict[str, object] = {
+        "site": source.site or "",
+        "only": list(namespaces),
+        "for": finding or "",
+        "maxVmotions": most_vmotions,
+        "evictions": evictions,
+        "headroom": headroom,
+        "reserved": reserved,
+        "admission": admission,
+    }
+    return RepairAsker(source.server, source.site, source.token_file, source.ca_file, body)

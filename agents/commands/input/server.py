@@ -9,13 +9,14 @@ import asyncio
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 import aiohttp
 import msgspec
 
 from underhost.agents.commands.output import progress
+from underhost.schemas.documents import RepairPlan, RepairProgress
 from underhost.schemas.errors import InputError, Refused, Unreachable
 from underhost.schemas.page import OPTIONS, SITE, Judging, OpenFindings
 from underhost.schemas.records import FindingEvent
@@ -25,6 +26,10 @@ SNAPSHOT = "/api/v1/snapshot"
 FIRST_ANSWER = 9.0
 """Seconds until the worker must have answered; with the program's own start that is under the 15 s promised."""
 SILENCE = 9.0
+PLANNED = 65.0
+"""Seconds for a plan that a worker makes: it takes a minute for one at most."""
+
+T = TypeVar("T")
 
 
 class WorkerSnapshot(NamedTuple):
@@ -64,22 +69,64 @@ async def findings(
         raise Refused(f"{address}: this is no worker of Underhost") from error
 
 
+class RepairAsker(NamedTuple):
+    """Asks a worker for repairs. `body` says what shall be repaired, as `/api/v1/repair` takes it."""
+
+    server: str
+    site: str | None
+    token_file: Path | None
+    ca_file: Path | None
+    body: Mapping[str, object]
+
+    async def plan(self) -> RepairPlan:
+        """The plan. Raises as `_ask`."""
+        return await self._ask("/api/v1/repair", RepairPlan, self.body)
+
+    async def begin(self) -> RepairProgress:
+        """Have it carried out. Raises as `_ask`."""
+        return await self._ask("/api/v1/repair/apply", RepairProgress, self.body)
+
+    async def follow(self, begun: RepairProgress) -> RepairProgress:
+        """How far it is. Raises as `_ask`; InputError where the worker does not know it."""
+        return await self._replace(site=begun.site)._ask(f"/api/v1/repair/apply/{begun.id}", RepairProgress)
+
+    async def _ask(self, path: str, form: type[T], body: Mapping[str, object] | None = None) -> T:
+        sent = None if body is None else msgspec.json.encode(body)
+        address, _, data = await _ask(path, *self[:4], sent, FIRST_ANSWER if sent is None else PLANNED)
+        try:
+            return msgspec.json.decode(data, type=form)
+        except msgspec.DecodeError as error:
+            raise Refused(f"{address}: this is no worker of Underhost") from error
+
+
 async def _ask(
-    path: str, server: str, site: str | None, token_file: Path | None, ca_file: Path | None
+    path: str,
+    server: str,
+    site: str | None,
+    token_file: Path | None,
+    ca_file: Path | None,
+    body: bytes | None = None,
+    within: float = FIRST_ANSWER,
 ) -> tuple[str, Mapping[str, str], bytes]:
-    """A worker's address, and the headers and body of its answer.
+    """A worker's address, and the headers and body of its answer, which begins within so many seconds.
+
+    Without a body it is asked what it has; with one, for what that says.
 
     Raises InputError for an address that is none, a file that cannot be used, or an unknown site; Refused or
     Unreachable where no worker answers, or where its picture is not complete.
     """
     address, shown, trusted = _address(server), _token(token_file), trusted_by("--ca-file", ca_file) or True
-    timeout = aiohttp.ClientTimeout(total=None, sock_connect=FIRST_ANSWER, sock_read=SILENCE)
+    timeout = aiohttp.ClientTimeout(total=None, sock_connect=FIRST_ANSWER, sock_read=max(SILENCE, within))
     try:
         async with (
-            asyncio.timeout(FIRST_ANSWER) as deadline,
+            asyncio.timeout(within) as deadline,
             aiohttp.ClientSession(trust_env=True, timeout=timeout, auto_decompress=False) as session,
-            session.get(
+            session.request(
+                "GET" if body is None else "POST",
                 f"{address}{path}",
+                data=body,
+                headers={"Accept-Encoding": "identity"}
+                | ({} if body is None else {"Content-Type": "application/json"}),
                 params={"site": site} if site else {},
                 ssl=trusted,
                 middlewares=shown,
@@ -145,6 +192,8 @@ def _refusal(address: str, site: str | None, status: int, data: bytes) -> InputE
         said = ""
     if not said or (status == 404 and site is None):
         return Refused(f"{address}: this is no worker of Underhost that hands out its picture ({status})")
+    if status == 422:
+        return InputError(f"{address}: {said}")
     if status in (401, 403):
         return Refused(f"{address}: {said} (--token-file)")
     if status == 404:

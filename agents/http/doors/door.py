@@ -68,7 +68,11 @@ class Door:
         if right is Asked.OPEN or (right is Asked.READ and self.open_to_read):
             return None
         if not self.asks:
-            return None if right is Asked.ASK else refuse(403, "nobody may bind here: web.tokenFile is not configured")
+            return (
+                None
+                if right is Asked.ASK
+                else refuse(403, "nobody may change anything here: web.tokenFile is not configured")
+            )
         shown = self.shown(request)
         if shown is Shown.GOOD:
             return None

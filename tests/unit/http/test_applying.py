@@ -1,0 +1,123 @@
+"""A repair is carried out for who has the token, by a worker that may, and followed to its end."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from support.sites.shop import a_shop
+from support.sites.shown import ShownSite
+
+from underhost.agents.http.doors.door import Door
+from underhost.agents.http.doors.token import TokenFile
+from underhost.agents.planner.terms import RepairTerms
+from underhost.agents.sinks.moves.campaign import Campaign, Campaigns
+from underhost.schemas.errors import Unreachable
+
+TOKEN = "correct-horse-battery-staple"
+SHOP = a_shop()
+
+
+class Repairs:
+    """Implements `Repairing`. `refuses`: why no repair can be begun."""
+
+    def __init__(self) -> None:
+        self.campaigns, self.refuses = Campaigns("prod"), ""
+
+    def begin_repair(self, site: str, terms: RepairTerms) -> Campaign:
+        if self.refuses:
+            raise Unreachable(self.refuses)
+        return self.campaigns.begin(terms)
+
+    def repair(self, id_: str) -> Campaign | None:
+        return self.campaigns.of(id_)
+
+
+class Asked:
+    """A worker, and a client that shows this token."""
+
+    def __init__(self, shown: ShownSite, repairs: Repairs, client: aiohttp.ClientSession) -> None:
+        self.shown, self.repairs, self._client, self.token = shown, repairs, client, TOKEN
+
+    async def ask(self, method: str, path: str = "", **body: object) -> tuple[int, Any]:
+        """Status and document."""
+        headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        url = f"{self.shown.address}api/v1/repair/apply{path}"
+        async with self._client.request(
+            method, url, json=body if method == "POST" else None, headers=headers
+        ) as response:
+            return response.status, await response.json()
+
+
+@pytest.fixture
+async def asked(tmp_path: Path) -> AsyncIterator[Asked]:
+    (tmp_path / "token").write_text(TOKEN)
+    site = ShownSite(Door(TokenFile(tmp_path / "token")))
+    site.repairing = repairs = Repairs()
+    with site as shown:
+        shown.put(SHOP)
+        async with aiohttp.ClientSession() as client:
+            yield Asked(shown, repairs, client)
+
+
+async def test_a_repair_is_begun_with_what_was_asked_for(asked: Asked) -> None:
+    status, found = await asked.ask("POST", only=["shop"], maxVmotions=2, evictions=False, headroom=10)
+    assert (status, found["state"], found["steps"], found["site"]) == (200, "planning", [], "prod")
+    begun = asked.repairs.campaigns.of(found["id"])
+    assert begun is not None
+    assert (begun.terms.namespaces, begun.terms.most_vmotions, begun.terms.evictions) == ({"shop"}, 2, None)
+    assert begun.terms.room.headroom == 10
+
+
+async def test_it_is_followed_by_its_id(asked: Asked) -> None:
+    _, found = await asked.ask("POST")
+    begun = asked.repairs.campaigns.of(found["id"])
+    assert begun is not None
+    begun.end((), "as a test wants it")
+    status, now = await asked.ask("GET", f"/{found['id']}")
+    assert (status, now["state"], now["why"]) == (200, "ended", "as a test wants it")
+
+
+async def test_one_that_nobody_has_begun_here_is_not_there(asked: Asked) -> None:
+    status, found = await asked.ask("GET", "/0123")
+    assert (status, found["error"]) == (404, "no repair 0123 was begun by this worker since its start")
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "why"),
+    [
+        ({"only": ["shopp"]}, 422, "namespace shopp is not there; did you mean shop?"),
+        ({"for": "f0"}, 422, "finding f0: not there"),
+        ({"at": "1h"}, 422, "at: what is past cannot be repaired any more"),
+        ({"maxVmotions": -1}, 422, "Expected `int` >= 0 - at `$.maxVmotions`"),
+        ({"site": "other"}, 404, "no site 'other' here; there is: prod"),
+    ],
+)
+async def test_what_cannot_be_begun_is_refused_in_one_line(asked: Asked, body: Any, status: int, why: str) -> None:
+    found = await asked.ask("POST", **body)
+    assert (found[0], found[1]["error"]) == (status, why)
+
+
+async def test_a_worker_that_may_not_move_vms_says_why(asked: Asked) -> None:
+    asked.repairs.refuses = "this worker moves no VMs"
+    status, found = await asked.ask("POST")
+    assert (status, found["error"]) == (503, "this worker moves no VMs")
+
+
+async def test_a_second_repair_waits_for_the_first(asked: Asked) -> None:
+    await asked.ask("POST")
+    status, found = await asked.ask("POST")
+    assert (status, found["error"]) == (503, "another repair is under way")
+
+
+async def test_while_the_pipeline_starts_again_nobody_can_repair(asked: Asked) -> None:
+    asked.shown.repairing = None
+    assert (await asked.ask("POST"))[0] == 503
+
+
+@pytest.mark.parametrize(("token", "status"), [("", 401), ("wrong-horse-battery-staple", 403)])
+async def test_without_the_token_nothing_is_begun(asked: Asked, token: str, status: int) -> None:
+    asked.token = token
+    assert (await asked.ask("POST"))[0] == status
+    assert asked.repairs.campaigns.current is None
