@@ -222,8 +222,6 @@ EVENTS, REPORTER = "underhost/underhost-events", "underhost/underhost-reporter"
             (WATCHER, "patch", "nodes", DENIED),
             (WATCHER, "delete", "pods", DENIED),
             (EVALUATOR, "list", "pods", DENIED),
-            (MOVER, "update", "underhost-prod-a-mover", ALLOWED),
-            (MOVER, "update", "underhost-prod-a-evictor", DENIED),
             (EVALUATOR, "get", "nodes", DENIED),
             (LABELLER, "patch", "nodes", ALLOWED),
             (LABELLER, "update", "nodes", DENIED),
