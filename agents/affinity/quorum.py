@@ -272,8 +272,9 @@ class Quorums:
 
     def move(self, name: str) -> None:
         """A node is on another host, or it is not known any more on which."""
-        self._touch(*(self._of_pod[key] for key in self._on.get(name, ())))
-        if name in self._nodes or any(node == name for _, node in self._static.values()):
+        for key in self._on.get(name, ()):
+            self._touch(self._of_pod[key])
+        if name in self._nodes or (self._static and any(node == name for _, node in self._static.values())):
             self._touch(ETCD, CONTROL_PLANE)
 
     def _of_nodes(self, at: Application) -> Quorum | None:

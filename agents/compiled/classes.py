@@ -6,9 +6,9 @@ make every pod a class of its own. Resource vectors are kept apart (`requests.py
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
-from typing import NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -155,47 +155,80 @@ class Parsed(NamedTuple):
     uncounted: int = 0
 
 
+class ParsedParts(Generic[T]):
+    """Parts of one kind, each parsed once for all that share it. What is only looked at is not kept, but for the last."""
+
+    def __init__(self, parse: Callable[[bytes], T]) -> None:
+        self._parse = parse
+        self._known: dict[bytes, T] = {}
+        self._last: tuple[bytes, T] | None = None
+
+    def of(self, raw: bytes) -> T:
+        """What the part says; the same object for equal parts. Raises Fault."""
+        at = short(raw)
+        found = self._known.get(at)
+        if found is None:
+            found = self._known[at] = self._read(at, raw)
+        return found
+
+    def glance(self, raw: bytes) -> T:
+        """The same, of a part whose pod may be of a class that is there: most are. Raises Fault."""
+        at = short(raw)
+        found = self._known.get(at)
+        return self._read(at, raw) if found is None else found
+
+    def _read(self, at: bytes, raw: bytes) -> T:
+        if self._last is None or self._last[0] != at:
+            self._last = at, self._parse(raw)
+        return self._last[1]
+
+
 class Parser:
     """Parses every distinct raw part once, but for labels: most pods' are their own.
+
+    Attributes:
+        affinity, spread: each with the terms or constraints that count by themselves, and how many more there are.
 
     `most` terms between pods and spread constraints of one pod count: each costs time in every place of the site.
     """
 
     def __init__(self, most: int) -> None:
         self.most = most
-        self._affinity: dict[bytes, tuple[Affinity, int]] = {}
+        self.affinity, self.spread = ParsedParts(self._read_affinity), ParsedParts(self._read_spread)
         self._selectors: dict[bytes, dict[str, str]] = {}
         self._tolerations: dict[bytes, tuple[Toleration, ...]] = {}
-        self._spread: dict[bytes, tuple[tuple[SpreadConstraint, ...], int]] = {}
 
     def parse(self, raw: RawClass, labels: dict[str, str]) -> Parsed:
         """The parts, with the labels that are parsed already. Raises Fault."""
-        known = self.affinity(raw.affinity)
         selector = self._selectors.get(raw.node_selector)
         if selector is None:
             selector = self._selectors[raw.node_selector] = terms.labels(raw.node_selector, "spec.nodeSelector")
         tolerations = self._tolerations.get(raw.tolerations)
         if tolerations is None:
             tolerations = self._tolerations[raw.tolerations] = terms.tolerations(raw.tolerations)
-        constraints = self.spread(raw.spread)
-        affinity, spread, uncounted = counted(known[0], constraints[0], self.most)
-        return Parsed(labels, affinity, selector, tolerations, spread, uncounted + known[1] + constraints[1])
+        affinity, spread, uncounted = self._counted(self.affinity.of(raw.affinity), self.spread.of(raw.spread))
+        return Parsed(labels, affinity, selector, tolerations, spread, uncounted)
 
-    def affinity(self, raw: bytes) -> tuple[Affinity, int]:
+    def glance(self, affinity: bytes, spread: bytes) -> tuple[Affinity, tuple[SpreadConstraint, ...]]:
+        """The terms and constraints that count. To `parse` such a pod next reads them no second time. Raises Fault."""
+        return self._counted(self.affinity.glance(affinity), self.spread.glance(spread))[:2]
+
+    def _counted(
+        self, affinity: tuple[Affinity, int], spread: tuple[tuple[SpreadConstraint, ...], int]
+    ) -> tuple[Affinity, tuple[SpreadConstraint, ...], int]:
+        """What counts of both together, and how many terms and constraints more there are."""
+        near, constraints, beyond = counted(affinity[0], spread[0], self.most)
+        return near, constraints, beyond + affinity[1] + spread[1]
+
+    def _read_affinity(self, raw: bytes) -> tuple[Affinity, int]:
         """The affinity with the terms that count, and how many more there are. Raises Fault."""
-        known = self._affinity.get(short(raw))
-        if known is None:
-            affinity, _, beyond = counted(terms.affinity(raw), (), self.most)
-            known = self._affinity[short(raw)] = affinity, beyond
-        return known
+        affinity, _, beyond = counted(terms.affinity(raw), (), self.most)
+        return affinity, beyond
 
-    def spread(self, raw: bytes) -> tuple[tuple[SpreadConstraint, ...], int]:
+    def _read_spread(self, raw: bytes) -> tuple[tuple[SpreadConstraint, ...], int]:
         """The spread constraints that count, and how many more there are. Raises Fault."""
-        known = self._spread.get(short(raw))
-        if known is None:
-            every = terms.spread_constraints(raw)
-            known = self._spread[short(raw)] = every[: self.most], max(0, len(every) - self.most)
-        return known
+        every = terms.spread_constraints(raw)
+        return every[: self.most], max(0, len(every) - self.most)
 
 
 def short(part: bytes) -> bytes:
@@ -211,8 +244,10 @@ def counted(
     The terms are the very same objects.
     """
     near, apart = affinity.pod_affinity, affinity.pod_anti_affinity
-    parts = [part for part in (near, apart) if part is not None]
-    total = sum(len(part.required or ()) + len(part.preferred or ()) for part in parts) + len(spread)
+    total = len(spread)
+    for part in (near, apart):
+        if part is not None:
+            total += len(part.required or ()) + len(part.preferred or ())
     if total <= most:
         return affinity, spread, 0
     left = most
@@ -255,4 +290,7 @@ def selector_keys(selector: LabelSelector | None) -> set[str]:
     """The labels that a selector reads."""
     if selector is None:
         return set()
-    return {*(selector.match_labels or ()), *(e.key for e in selector.match_expressions or ())}
+    keys = set(selector.match_labels or ())
+    if selector.match_expressions:
+        keys.update(one.key for one in selector.match_expressions)
+    return keys

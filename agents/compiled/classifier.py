@@ -18,7 +18,6 @@ from underhost.agents.compiled.classes import (
     PodClass,
     RawClass,
     affinity_keys,
-    counted,
     selector_keys,
     short,
     spread_keys,
@@ -142,7 +141,7 @@ class Classifier:
         By namespace whose pods are selected from; None for all of them. What cannot be read names none.
         """
         try:
-            pods, constraints, _ = counted(terms.affinity(affinity), terms.spread_constraints(spread), self._most)
+            pods, constraints = self._parser.glance(affinity, spread)
         except Fault:
             return {}
         return self._new_keys(namespace, pods, constraints)
@@ -150,6 +149,8 @@ class Classifier:
     def _new_keys(
         self, namespace: str, affinity: terms.Affinity, spread: tuple[terms.SpreadConstraint, ...]
     ) -> dict[str | None, set[str]]:
+        if self._used.issuperset(affinity_keys(affinity)) and self._used.issuperset(spread_keys(spread)):
+            return {}  # as mostly
         found: defaultdict[str | None, set[str]] = defaultdict(set)
         found[namespace] |= spread_keys(spread)
         for term in _terms_of(affinity):

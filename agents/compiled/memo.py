@@ -6,14 +6,14 @@ value must say what it depends on, so that no new rule can be stale on a site th
 
 from collections import defaultdict
 from collections.abc import Callable
-from enum import Flag, auto
+from enum import IntFlag, auto
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 _MISSING = object()
 
 
-class Depends(Flag):
+class Depends(IntFlag):
     """Inputs of a remembered value that may change while a site is followed."""
 
     NOTHING = 0
@@ -47,7 +47,7 @@ class Memo:
     def forget(self, changed: Depends) -> None:
         """Drop every value that depends on any of this."""
         for depends, keys in self._keys.items():
-            if depends & changed:
+            if keys and int.__and__(depends, changed):  # without a flag for each answer, which would take longer
                 for key in keys:
                     del self._values[key]
                 keys.clear()

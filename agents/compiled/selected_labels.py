@@ -39,9 +39,9 @@ class SelectedLabels:
         """`parser` keeps what it parses here, for whoever asks it next."""
         keys = set[str]()
         affinities, spreads = _parts(pods)
-        for affinity, _ in _parsed(affinities, parser.affinity):
+        for affinity, _ in _parsed(affinities, parser.affinity.of):
             keys |= affinity_keys(affinity)
-        for constraints, _ in _parsed(spreads, parser.spread):
+        for constraints, _ in _parsed(spreads, parser.spread.of):
             keys |= spread_keys(constraints)
         for labels in _parsed({bytes(service.spec.selector) for service in services.values()}, terms.labels):
             keys.update(labels)

@@ -14,7 +14,7 @@ from underhost.agents.compiled.reader import PendingPod, pending_pod
 from underhost.agents.compiled.state import State
 from underhost.agents.site.changes import Outdated, is_owned_alike
 from underhost.agents.site.snapshot import Options, Snapshot
-from underhost.schemas.kubernetes import Node, Pod
+from underhost.schemas.kubernetes import EMPTY_LIST, Node, Pod
 
 _SPARE, _LEAST = 4, 512  # how many more classes than what is in use are kept
 _SELECTORS = 20_000  # selectors that may come, beside twice what there is, before those that nobody has are dropped
@@ -168,7 +168,7 @@ class CompiledSite:
 
     def change_images(self, name: str, before: Node | None, now: Node | None) -> None:
         """A node came, changed or went, maybe with other images. Raises BadObjectError."""
-        if before is None or now is None or bytes(before.status.images) != bytes(now.status.images):
+        if _images_of(before) != _images_of(now):
             self.model.classifier.change_images(self.model.nodes.images.change(name, before, now))
             self.state.forget_images()
 
@@ -198,3 +198,8 @@ class CompiledSite:
             model.running.touch(nodes.index[name])
         model.running.settle()
         self.state.forget_nodes()
+
+
+def _images_of(node: Node | None) -> bytes:
+    """The images that a node lists, as they were sent."""
+    return bytes(EMPTY_LIST if node is None else node.status.images)

@@ -26,7 +26,6 @@ from underhost.agents.evaluate.violations import AntiAffinity, Violations
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.documents import Report
 from underhost.schemas.kubernetes import Pod
-from underhost.schemas.severities import SEVERITIES
 
 
 class Judges:
@@ -92,7 +91,7 @@ class Judges:
                 "pods": pods,
                 "nodes": len(snapshot.nodes),
                 "hosts": snapshot.count_hosts(),
-                **{severity: self.store.counts.get(severity, 0) for severity in SEVERITIES},
+                **self.store.counts,
             },
         )
 

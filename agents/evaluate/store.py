@@ -11,7 +11,7 @@ from operator import itemgetter
 
 from underhost.agents.evaluate import findings as f
 from underhost.schemas.records import Finding
-from underhost.schemas.severities import PHYSICAL, QUORUM, VIOLATION
+from underhost.schemas.severities import PHYSICAL, QUORUM, SEVERITIES, VIOLATION
 
 NOTHING: Sequence[Finding] = ()
 _MANY = 64  # new findings from which sorting all is quicker than looking for the place of each
@@ -21,12 +21,12 @@ class FindingStore:
     """Findings by slot.
 
     Attributes:
-        counts: by severity. of_pod: the groups (violation, physical, quorum) that hold each pod, numbered.
+        counts: of every severity, worst first. of_pod: the groups (violation, physical, quorum) that hold each pod, numbered.
         regrouped: the pods whose groups have changed since the last `take_regrouped`.
     """
 
     def __init__(self) -> None:
-        self.counts: Counter[str] = Counter()
+        self.counts: Counter[str] = Counter(dict.fromkeys(SEVERITIES, 0))
         self.of_pod: defaultdict[str | None, list[int]] = defaultdict(list)
         self.regrouped: set[str] = set()
         self._slots: dict[object, Sequence[Finding]] = {}
