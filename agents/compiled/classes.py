@@ -156,7 +156,7 @@ class Parsed(NamedTuple):
 
 
 class ParsedParts(Generic[T]):
-    """Parts of one kind, each parsed once for all that share it. What is only looked at is not kept, but for the last."""
+    """Parts of one kind, each parsed once for all that share it; of what is only looked at, the last is kept."""
 
     def __init__(self, parse: Callable[[bytes], T]) -> None:
         self._parse = parse

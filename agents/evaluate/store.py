@@ -21,7 +21,8 @@ class FindingStore:
     """Findings by slot.
 
     Attributes:
-        counts: of every severity, worst first. of_pod: the groups (violation, physical, quorum) that hold each pod, numbered.
+        counts: of every severity, worst first.
+        of_pod: the numbers of the groups (violation, physical, quorum) that hold each pod.
         regrouped: the pods whose groups have changed since the last `take_regrouped`.
     """
 

@@ -95,7 +95,7 @@ def _a_log(embedded: Path | None, bootstrap_servers: str | None) -> Iterator[Pat
 
 
 def _free() -> tuple[str, str | None]:
-    """The usual address of the page, or any free port and the words for it: a second demo must not fail of the first."""
+    """The usual address of the page, or a free port and the words for it: a second demo must not fail of the first."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
