@@ -6,12 +6,15 @@ solver (docs/decisions/0011-highs-plans-repairs.md). One thread and no clock: th
 
 from collections.abc import Mapping, Sequence
 from contextvars import copy_context
-from typing import Any
+from math import inf
+from typing import TYPE_CHECKING, Any
 
-import highspy
 import numpy as np
 
 from underhost.agents.schedule.progress import alive
+
+if TYPE_CHECKING:
+    import highspy
 
 NODES = 20_000
 """Branches that are looked at for one objective, at most: beyond them the best that was found is not proven."""
@@ -44,6 +47,8 @@ class Program:
 
     def best(self, *objectives: Terms) -> list[bool] | None:
         """The choices that make the first sum least, of these the second, and so on; None where nothing is allowed."""
+        from highspy import HighsModelStatus, SolutionStatus  # as in `_solver`
+
         self.proven = True
         if not self._size:
             return [] if all(most >= 0 for _, most in self._rows) else None
@@ -60,17 +65,19 @@ class Program:
             if ended:
                 raise ended[0]
             status = solver.getModelStatus()
-            if status == highspy.HighsModelStatus.kInfeasible:
+            if status == HighsModelStatus.kInfeasible:
                 return None
-            self.proven &= status == highspy.HighsModelStatus.kOptimal
-            if solver.getInfo().primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
+            self.proven &= status == HighsModelStatus.kOptimal
+            if solver.getInfo().primal_solution_status != SolutionStatus.kSolutionStatusFeasible:
                 return values
             values = [value > _HALF for value in solver.getSolution().col_value]
             reached = sum(weight for at, weight in objective.items() if values[at])
             _add_row(solver, objective, reached)
         return values
 
-    def _solver(self) -> highspy.Highs:
+    def _solver(self) -> "highspy.Highs":
+        import highspy  # 5 MiB, which a worker that plans no repair does without
+
         solver = highspy.Highs()
         for option, value in (("output_flag", False), ("threads", 1), ("random_seed", 0), ("mip_max_nodes", NODES)):
             solver.setOptionValue(option, value)
@@ -84,12 +91,12 @@ class Program:
         indices = np.array([at for terms, _ in self._rows for at in terms], np.int32)
         weights = np.array([weight for terms, _ in self._rows for weight in terms.values()], float)
         bounds = np.array([most for _, most in self._rows], float)
-        lowest = np.full(len(self._rows), -highspy.kHighsInf)
+        lowest = np.full(len(self._rows), -inf)
         solver.addRows(len(self._rows), lowest, bounds, len(indices), starts, indices, weights)
         return solver
 
 
-def _end_when_told(solver: highspy.Highs) -> list[Exception]:
+def _end_when_told(solver: "highspy.Highs") -> list[Exception]:
     """Whoever may end the work may do so while the solver searches: what was raised then is in the list."""
     ended: list[Exception] = []
     still = copy_context()  # the solver may ask from another thread
@@ -105,8 +112,8 @@ def _end_when_told(solver: highspy.Highs) -> list[Exception]:
     return ended
 
 
-def _add_row(solver: highspy.Highs, terms: Terms, most: int) -> None:
+def _add_row(solver: "highspy.Highs", terms: Terms, most: int) -> None:
     indices: Sequence[int] = list(terms)
     if indices:
         weights = np.array([terms[at] for at in indices], float)
-        solver.addRow(-highspy.kHighsInf, float(most), len(indices), np.array(indices, np.int32), weights)
+        solver.addRow(-inf, float(most), len(indices), np.array(indices, np.int32), weights)
