@@ -7,22 +7,17 @@ import pytest
 
 from underhost.agents.commands.handlers import demo
 from underhost.agents.commands.output.invocation import typed
-from underhost.agents.commands.output.story import Teller
 
 
-def test_a_second_demo_takes_a_free_port_and_says_so(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_second_demo_takes_a_free_port_and_has_a_sentence_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         place = taken.getsockname()
         monkeypatch.setattr(demo, "USUAL", place)
         taken.listen()
-        assert demo._free(Teller()) == "127.0.0.1:0"
-        said = f"127.0.0.1:{place[1]} is taken by another program, so the page gets a free port.\n"
-        assert capsys.readouterr().out.endswith(said)
-    assert demo._free(Teller()) == f"127.0.0.1:{place[1]}"
-    assert capsys.readouterr().out == ""
+        sentence = f"127.0.0.1:{place[1]} is taken by another program, so the page gets a free port."
+        assert demo._free() == ("127.0.0.1:0", sentence)
+    assert demo._free() == (f"127.0.0.1:{place[1]}", None)
 
 
 @pytest.mark.parametrize(
