@@ -76,9 +76,9 @@ class LabelDecider(Decider):
                 joined = snapshot.node_hosts[name]
                 reason = f"node {name} runs on host {joined.host_name or joined.host}"
                 action = order(LABEL, f"node/{name}", look.desired, reason, snapshot.offsets)
-                # A node's first label is no move: the first move after it is followed at once.
-                first = not any(look.held[key] for key in look.wanted)
-                self._pace.order(name, action, look.held, look.version, now, quiet=0.0 if first else QUIET)
+                # A node's first label, or its taint alone, is no move: the first move after it is followed at once.
+                moves = any(look.held[key] not in (None, "", value) for key, value in look.wanted.items())
+                self._pace.order(name, action, look.held, look.version, now, quiet=QUIET if moves else 0.0)
                 actions.append(action)
             else:
                 self.wait_until(when)

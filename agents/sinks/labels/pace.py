@@ -22,8 +22,8 @@ AFTER_REFUSAL = 600.0
 class _OrderedLabels:
     """The last command for an object: what it said, and against which labels of which version of the object.
 
-    `quiet` is until when other changes of the object wait, `again` from when an equal command may follow. `in_vain`: it
-    was refused, or found nothing to do.
+    `quiet` is until when other changes of the object wait, `again` from when an equal command may follow, `retry` from
+    when one may follow for another version of the object. `in_vain`: it was refused, or found nothing to do.
     """
 
     target: str
@@ -32,6 +32,7 @@ class _OrderedLabels:
     version: str
     quiet: float
     again: float
+    retry: float
     action: str
     dry: bool = False
     in_vain: bool = False
@@ -64,7 +65,7 @@ class LabelPace:
         if last.desired != desired or last.held != held:
             when = last.quiet  # the object moved on, or somebody changed its labels
         elif last.in_vain and last.version != version:
-            when = last.quiet  # labels that look the same may be another's no more: they went and came unseen
+            when = last.retry  # labels that look the same may be another's no more: they went and came unseen
         elif last.dry or once:
             return float("inf")  # a dry run changes nothing, so nothing is gained by repeating it
         else:
@@ -75,9 +76,9 @@ class LabelPace:
         self, name: str, action: Action, held: Mapping[str, str | None], version: str, now: float, *, quiet: float
     ) -> None:
         """This is ordered; other changes of the object wait for `quiet` seconds."""
-        again = now + AFTER_FAILURE
+        again, retry = now + AFTER_FAILURE, now + QUIET
         self._ordered[name] = _OrderedLabels(
-            action.target, action.desired, held, version, now + quiet, again, action.id
+            action.target, action.desired, held, version, now + quiet, again, retry, action.id
         )
 
     def observe(self, name: str, outcome: Outcome, now: float) -> bool:

@@ -137,6 +137,9 @@ TAINTED = HostLabelSettings.model_validate(
 )
 
 
+TAINTING = HostLabelSettings.model_validate({"startupTaint": TAINT})
+
+
 def tainted(snapshot: Snapshot, *keys: str) -> Snapshot:
     """The same, with these taints on every node."""
     taints = msgspec.Raw(msgspec.json.encode([{"key": key, "effect": "NoSchedule"} for key in keys]))
@@ -202,6 +205,24 @@ def test_the_first_label_is_no_move_so_that_a_move_right_after_it_is_ordered_at_
     assert ordered(decider.decide(site(n1=("host-2", {KEY: "esx-1"})), now=1.0)) == {"node/n1": {KEY: "esx-2"}}
     assert decider.decide(site(n1=("host-1", {KEY: "esx-2"})), now=2.0) == []
     assert ordered(decider.decide(site(n1=("host-1", {KEY: "esx-2"})), now=11.0)) == {"node/n1": {KEY: "esx-1"}}
+
+
+def test_a_taint_ordered_by_itself_does_not_hold_up_the_move_right_after_it() -> None:
+    decider = LabelDecider(TAINTING)
+    decider.decide(tainted(site(n1=("host-1", {})), TAINT), now=0.0)
+    seen = tainted(site(n1=("host-1", {KEY: "esx-1"})), TAINT)  # the label, and not yet that the taint has gone
+    [action] = decider.decide(seen, now=0.1)
+    decider.observe(outcome(action, "noop", f"taint {TAINT} is not there"), now=0.2)
+    assert ordered(decider.decide(site(n1=("host-2", {KEY: "esx-1"})), now=0.3)) == {"node/n1": {KEY: "esx-2"}}
+
+
+def test_a_taint_that_stays_is_tried_again_every_ten_seconds_at_most() -> None:
+    decider, stays = LabelDecider(TAINTING), tainted(site(n1=("host-1", {KEY: "esx-1"})), TAINT)
+    [action] = decider.decide(version(stays, "5"), now=0.0)
+    decider.observe(outcome(action, "refused", f"taint {TAINT} stays"), now=0.1)
+    assert decider.decide(version(stays, "6"), now=9.9) == []
+    assert decider.due == 10.0
+    assert len(decider.decide(version(stays, "6"), now=10.0)) == 1
 
 
 def test_one_node_that_flaps_holds_up_no_other() -> None:
