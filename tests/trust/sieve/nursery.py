@@ -62,18 +62,48 @@ class Nursery:
 
 
 def _main() -> None:
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for a worker: a killed one is no zombie
+    workers = Workers()
     _import()
     print("ready", flush=True)
-    workers: list[int] = []
     for line in sys.stdin:
-        pid = os.fork()
+        pid = workers.fork()
         if not pid:
             _run(json.loads(line))
-        workers.append(pid)
         print(pid, flush=True)
-    for pid in workers:
-        kill(pid)
+    workers.kill()
+
+
+class Workers:
+    """Forked processes that run. One that has ended is no zombie: its pid may be another program's, and is forgotten.
+
+    Attributes:
+        pids: of those that run, or have ended and were not waited for yet.
+    """
+
+    def __init__(self) -> None:
+        self.pids: set[int] = set()
+        signal.signal(signal.SIGCHLD, lambda number, frame: self._forget())
+
+    def fork(self) -> int:
+        """One more: its pid, or 0 in itself."""
+        pid = os.fork()
+        if pid:
+            self.pids.add(pid)
+            self._forget()  # it may have ended before its pid was known
+        return pid
+
+    def kill(self) -> None:
+        """End those that still run."""
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # nobody is waited for any more: these pids stay ours
+        for pid in self.pids:
+            os.kill(pid, signal.SIGKILL)
+
+    def _forget(self) -> None:
+        for pid in list(self.pids):
+            with contextlib.suppress(ChildProcessError):  # the signal came in the middle of this
+                if not os.waitpid(pid, os.WNOHANG)[0]:
+                    continue
+            self.pids.discard(pid)
 
 
 def kill(pid: int) -> None:
