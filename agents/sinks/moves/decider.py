@@ -108,9 +108,9 @@ class MoveDecider(Decider):
         return (MOVE, EVICT)
 
     # ------------------------------------------------------------------------------------------- what the evictor asks
-    def leaves(self, finding: str) -> bool:
-        """Whether a finding is left to the evictor: no vMotion ends it, or none is made here."""
-        return self._through is None or finding in self._through
+    def leaves(self, finding: Finding) -> bool:
+        """Whether a finding is left to the evictor: no vMotion ends it, or none is made for it here."""
+        return self._through is None or finding.id in self._through or not self._terms.wants(finding)
 
     def hurries(self, finding: str) -> bool:
         """Whether a person has asked for the eviction that ends the finding."""

@@ -1,6 +1,7 @@
 """When the mover moves: a plan's first wave, re-checked and within its caps, then the plan anew; never in a loop."""
 
 import pytest
+from support.build import a_pod, a_workload
 from support.sites.moving import MovingSite, replicas
 
 from underhost.agents.planner.terms import RepairTerms
@@ -230,20 +231,29 @@ async def test_a_finding_is_left_to_the_evictor_once_no_vmotion_ends_it() -> Non
     site = a_pair(hosts=1)
     decider = site.decider()
     [finding] = decider._evaluator.update(site.snapshot()).findings[:1]
-    assert not decider.leaves(finding.id)
+    assert not decider.leaves(finding)
     site.decide(decider)
-    assert decider.leaves(finding.id)
+    assert decider.leaves(finding)
     site.host("h1", state="connected")
     movable = a_pair()
     other = movable.decider()
     movable.decide(other)
-    assert not other.leaves(finding.id)
+    assert not other.leaves(finding)
 
 
 def test_where_nobody_moves_vms_everything_is_left_to_the_evictor() -> None:
     site = a_pair()
     decider = site.decider(enabled=False)
-    assert (site.decide(decider), site.plans.asked, decider.leaves("any")) == ([], [], True)
+    [finding] = decider._evaluator.update(site.snapshot()).findings[:1]
+    assert (site.decide(decider), site.plans.asked, decider.leaves(finding)) == ([], [], True)
+
+
+def test_a_finding_that_no_vmotion_is_made_for_is_left_to_the_evictor_at_once() -> None:
+    pods = [a_pod(f"web-{at}").labels(app="web").owned_by("ReplicaSet/web").on(f"n{at}") for at in (1, 2)]
+    site = MovingSite({"n1": "h1", "n2": "h1"}, a_workload("ReplicaSet", "web", 2), *pods)
+    decider = site.decider()
+    [finding] = decider._evaluator.update(site.snapshot()).findings
+    assert (finding.severity, site.decide(decider), decider.leaves(finding)) == ("co-located", [], True)
 
 
 # ---------------------------------------------------------------------------------------------------- after a restart
