@@ -28,7 +28,7 @@ from underhost.agents.sinks.orders import DONE, DRY_RUN, REFUSED, order
 from underhost.agents.sinks.ports import Decider
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.commands import EVICT, MOVE
-from underhost.schemas.documents import RepairDone, RepairStep
+from underhost.schemas.documents import RepairDone, RepairPlan, Unrepairable
 from underhost.schemas.errors import BadObjectError, InputError
 from underhost.schemas.records import Action, Finding, Outcome
 from underhost.streams.derived import rfc3339
@@ -180,8 +180,7 @@ class MoveDecider(Decider):
         if campaign is not None and ids != self._thought:
             self._again = now  # it was made of another picture
         elif campaign is not None:
-            evictions = [step for step in plan.document.steps if step.pod is not None]
-            self._leave(campaign, evictions, plan.document.left_findings, now)
+            self._leave(campaign, plan.document, now)
         self.wait_until(max(self._again, now + LOOK))
         return self._refusals(snapshot)
 
@@ -363,10 +362,11 @@ class MoveDecider(Decider):
         self._campaign = campaign
         return campaign
 
-    def _leave(self, campaign: Campaign, evictions: Sequence[RepairStep], left: Sequence[Finding], now: float) -> None:
+    def _leave(self, campaign: Campaign, plan: RepairPlan, now: float) -> None:
         """No vMotion is left of what a person has asked for: evictions are the evictor's, and what stays is told."""
+        evictions = [step for step in plan.steps if step.pod is not None]
         if not evictions:
-            campaign.end(left)
+            campaign.end(plan.left_findings, _why_it_stays(plan.unrepairable))
         elif now - self._stirred >= STALLED:
             campaign.end(self._left, "the evictor comes no further")
         else:
@@ -383,3 +383,8 @@ class MoveDecider(Decider):
         campaign.order(RepairDone(outcome.id, EVICT, "", "", outcome.result, outcome.reason, pod=pod))
         if outcome.result in (DRY_RUN, REFUSED):
             campaign.end(self._left, f"{pod} is not evicted: {outcome.reason}")
+
+
+def _why_it_stays(left: Sequence[Unrepairable]) -> str:
+    """The reasons of the first finding that stays, in one line; those of all are in the plan."""
+    return next((f"{one.finding} stays: {'; '.join(one.conflict)}" for one in left if one.conflict), "")

@@ -108,6 +108,13 @@ def test_a_rule_that_a_person_wrote_keeps_vms_apart_all_the_same() -> None:
     assert moves(repair(site, Options())) == [("n2", "esx-1", "esx-3")]
 
 
+def test_a_host_that_does_not_say_what_it_has_takes_anything_and_the_plan_says_so() -> None:
+    site = with_host(with_host(SITE, "h2", memory_mib=0), "h3", memory_mib=8192)
+    plan = repair(site, Options())
+    assert [(from_, to) for _, from_, to in moves(plan)] == [("esx-1", "esx-2")]
+    assert [(one.what, one.why) for one in plan.not_judged] == [("the room of 1 host", "the inventory does not say it")]
+
+
 def test_what_stays_is_told_with_its_smallest_reason() -> None:
     site = two_on_one_host(hosts=1, overrides={"vm-n1": "manual"})
     site = replace(site, hosts={**site.hosts, "h3": EsxiHost(id="h3", name="esx-3", cluster="C1")})

@@ -337,6 +337,29 @@ async def test_what_nothing_ends_is_told_as_left() -> None:
     assert (campaign.progress.state, len(campaign.progress.left_findings)) == ("ended", 1)
 
 
+async def test_rules_that_contradict_one_another_are_told_as_the_reason() -> None:
+    site = a_pair()
+    site.rules = [DrsRule("together", "affinity", ["vm-n1", "vm-n2"], cluster="C0")]
+    decider = site.decider(MoveSettings(automatic=False))
+    campaign = site.campaigns.begin(RepairTerms(evictions=None))
+    assert await site.run(decider, 5) == []
+    [left] = campaign.progress.left_findings
+    assert (campaign.progress.state, campaign.progress.why) == (
+        "ended",
+        f"{left.id} stays: VM n1 stays where it is: DRS rule together keeps it with others; "
+        "VM n2 stays where it is: DRS rule together keeps it with others; no evictions are asked for",
+    )
+
+
+async def test_a_host_that_does_not_say_what_it_has_is_tried_and_vcenter_has_the_last_word() -> None:
+    site = a_pair(mib=8192)
+    for host in ("h2", "h3", "h4"):
+        site.host(host, memory_mib=0)
+    site.vcenter.refusals = [Refused("vCenter v: InsufficientResourcesFault: no memory")]
+    assert await site.run(site.decider(), 60) == ["refused", "applied"]
+    assert site.outcomes[0].reason == "the vMotion failed: vCenter v: InsufficientResourcesFault: no memory"
+
+
 async def test_one_repair_at_a_time() -> None:
     site = a_pair()
     site.campaigns.begin(RepairTerms())
