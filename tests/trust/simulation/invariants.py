@@ -15,6 +15,7 @@ from trust.simulation.town import vm_of
 
 from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.pipeline.decide.label_stale import StalePods
+from underhost.agents.pipeline.decide.left_vms import LeftVms
 from underhost.agents.pipeline.decide.restored import options_of
 from underhost.agents.pipeline.run import Pipeline
 from underhost.agents.pipeline.tables.node_hosts import NodeHosts
@@ -143,7 +144,12 @@ def _pods_wait(settings: Settings, picture: Snapshot) -> Iterator[str]:
 def _findings_differ(settings: Settings, picture: Snapshot, records: Records) -> Iterator[str]:
     options = options_of(settings)
     report = Evaluator(options).update(picture)
-    wanted = {finding.id: finding for finding in (*report.findings, *StalePods(options).findings(picture))}
+    left = LeftVms("town")
+    for topic, _, value in records:
+        if topic == OUTCOMES.name and value is not None:
+            left.observe(msgspec.json.decode(value, type=Outcome))
+    beside = (*StalePods(options).findings(picture), *left.findings(picture, report.findings))
+    wanted = {finding.id: finding for finding in (*report.findings, *beside)}
     found = {row.id: row for row in _newest(records, VIOLATIONS, FindingEvent).values()}
     for id_ in sorted(found.keys() ^ wanted.keys()):
         what = found.get(id_) or wanted[id_]

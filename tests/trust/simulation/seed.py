@@ -17,6 +17,7 @@ from trust.simulation.faults import Faults, Moods
 from trust.simulation.invariants import violations
 from trust.simulation.loop import SeededLoop, Stuck
 from trust.simulation.memory import MemoryFile
+from trust.simulation.moving import moving
 from trust.simulation.rival import ONE_IN, Rival
 from trust.simulation.trace import Trace
 from trust.simulation.worker import SITE, Programs
@@ -82,7 +83,8 @@ class Story:
         self._acts = town.Acts(Moods(self._dice("acts"), town.MOODS))
         self._fate = self._dice("fate")
         SCENARIOS["town"] = town.scenario(self._dice("town"))
-        self.site = OperatedSite("town", seed=seed, clock=_WorldClock(self.clock))
+        self._moving = moving(seed, self._dice("moving"))
+        self.site = OperatedSite("town", seed=seed, clock=_WorldClock(self.clock), vmotion=self._moving.vmotion)
         self.file = MemoryFile(f"seed-{seed}", self._recorded)
         self._rival = None if seed % ONE_IN else Rival(SITE, self.faults, self._dice("rival"))
         self.events, self._last = 0, 0.0
@@ -121,7 +123,8 @@ class Story:
         return Verdict(self.seed, found, self.events, dict(self.faults.struck), self.trace.digest, took)
 
     async def _tell(self) -> list[str]:
-        self._programs = Programs(self.loop, self.site, self.file, self.faults, self._dice("programs"), self._rival)
+        dice = self._dice("programs")
+        self._programs = Programs(self.loop, self.site, self.file, self.faults, dice, self._rival, self._moving)
         others = [asyncio.ensure_future(self._programs.run()), asyncio.ensure_future(self._drive())]
         if self._rival is not None:
             others.append(asyncio.ensure_future(self._rival.run()))

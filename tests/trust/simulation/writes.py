@@ -11,6 +11,7 @@ from math import ceil
 from typing import Any
 
 from support.simulation.operated import OperatedSite
+from trust.simulation.moving import PER_CLUSTER, PER_HOST
 from trust.simulation.server import Server
 from trust.simulation.town import STRANGER, vm_of
 
@@ -24,7 +25,7 @@ STATES = frozenset({"apply_node_labels", "replace_taints", "edit_rule", "set_pod
 
 
 ON_HOSTS = frozenset(
-    {"apply_node_labels", "merge_pod_labels", "add_rule", "edit_rule", "remove_rule", "request_eviction"}
+    {"apply_node_labels", "merge_pod_labels", "add_rule", "edit_rule", "remove_rule", "request_eviction", "relocate"}
 )
 """Requests that may be wrong where nobody knows on which hosts the VMs are now."""
 SILENCE = 95.0
@@ -64,6 +65,7 @@ class Writes:
         self._stays: dict[str, list[_Stay]] = defaultdict(list)
         self._labelled: dict[str, int] = {}
         self._taken: dict[str, float] = {}
+        self._moved: dict[str, tuple[str, str]] = {}
         for vm in site.vsphere.vms().values():
             self._stays[vm.id].append(_Stay(site.vsphere.host(vm.host).name))
         site.vsphere.store.listen(self._on_vm)
@@ -98,6 +100,8 @@ class Writes:
                 return f"{server.name} had been silent for {silence:.0f} s when this command began"
         if name == "apply_node_labels" and self._taken.get(args[0], float("inf")) < self._begun[command]:
             return "the label was another controller's before this command began"
+        if name == "relocate":
+            return self._moves_too_many(*args)
         return self._breaks_a_budget(*args) if name == "request_eviction" else ""
 
     def made(self, by: Writer, name: str, args: tuple[Any, ...], wrong: str) -> None:
@@ -112,6 +116,8 @@ class Writes:
         self._made.add((by.command, what))
         if name == "apply_node_labels":
             self._follows_the_vm(args[0], args[2], by.began)
+        if name == "relocate":
+            self._moved[args[0]] = (self._site.vsphere.vm(args[0]).host, args[1])
 
     def _follows_the_vm(self, node: str, labels: dict[str, str | None], began: float) -> None:
         """Labels may lag behind a VM, but they never go back, and never to before the run that writes them began."""
@@ -126,6 +132,18 @@ class Writes:
             return self.violations.append(f"the label of node {node} goes back to {host} ({hosts})")
         # Of several stays the first that it may mean: it lags behind.
         self._labelled[vm] = next(number for number in at if number >= before)
+
+    def _moves_too_many(self, vm: str, host: str) -> str:
+        """The cap that forbids one more vMotion now, counted from those that are under way."""
+        motion = self._site.vsphere.in_motion
+        others = [way for each, way in self._moved.items() if each != vm and motion.get(each) == way[1]]
+        if len(others) >= PER_CLUSTER:
+            return f"{len(others)} others are moving"
+        here = self._site.vsphere.vm(vm).host
+        for end in (here, host):
+            if sum(end in way for way in others) >= PER_HOST:
+                return f"host {end} has a VM moving already"
+        return ""
 
     def _breaks_a_budget(self, namespace: str, name: str, uid: str) -> str:
         """The budget that forbids the pod's end now, counted from the pods themselves."""

@@ -286,6 +286,60 @@ async def test_a_vm_that_has_arrived_meanwhile_is_not_moved_again() -> None:
     assert await site.run(decider, 120) == []
 
 
+LOST = "vCenter v: no answer in time"
+
+
+async def test_a_move_whose_answer_is_lost_is_ordered_once_more_and_counts_until_then() -> None:
+    site = three_pairs()
+    decider = site.decider(MoveSettings(wait=0, per_cluster=1))
+    [first] = site.decide(decider)
+    await site.vcenter.relocate(first.target.removeprefix("vm/"), "h2")  # which vCenter has begun
+    decider.observe(outcome(first, "failed", LOST), site.now)
+    assert site.decide(decider, 4.0) == []
+    [again] = site.decide(decider, 1.0)
+    assert (again.target, again.desired) == (first.target, first.desired)
+    site.vcenter.under_way.clear()
+    assert await site.carry_out(decider, [again]) == ["applied"]
+    assert await site.run(decider, 200) == ["applied"] * 2
+    assert len({vm for vm, _ in site.vcenter.moves}) == 3
+
+
+async def test_a_move_whose_answer_is_lost_has_its_end_told_to_whoever_follows_it() -> None:
+    site = a_pair()
+    decider = site.decider(MoveSettings(automatic=False))
+    campaign = site.campaigns.begin(RepairTerms(evictions=None))
+    [first] = site.decide(decider)
+    decider.observe(outcome(first, "failed", LOST), site.now)
+    assert [step.state for step in campaign.progress.steps] == ["failed"]
+    assert await site.run(decider, 20) == ["applied"]
+    assert [(step.id, step.state) for step in campaign.progress.steps] == [(first.id, "applied")]
+    assert campaign.progress.state == "ended"
+
+
+async def test_a_move_whose_answer_was_lost_before_a_restart_is_ordered_once_more() -> None:
+    site = a_pair()
+    [before] = site.decide(site.decider())
+    later = site.decider(earlier=[before], outcomes=[outcome(before, "failed", LOST)])
+    [again] = site.decide(later, 20.0)
+    assert (again.target, again.desired) == (before.target, before.desired)
+
+
+async def test_what_is_not_right_any_more_is_not_ordered_once_more() -> None:
+    site = a_pair()
+    [before] = site.decide(site.decider())
+    site.host("h2", state="maintenance")
+    [other] = site.decide(site.decider(earlier=[before]), 20.0)
+    assert ordered([other]) == [("vm/vm-n2", "h1", "h3")]
+
+
+async def test_a_command_that_nobody_carried_out_in_time_is_no_move_that_somebody_has_undone() -> None:
+    site = a_pair()
+    [before] = site.decide(site.decider())
+    decider = site.decider(earlier=[before])
+    [anew] = site.decide(decider, 400.0)
+    assert (anew.target, anew.desired.get("vain")) == (before.target, None)
+
+
 async def test_what_was_in_vain_is_remembered() -> None:
     site = a_pair()
     [before] = site.decide(site.decider())
