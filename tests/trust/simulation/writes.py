@@ -50,6 +50,37 @@ class _Stay:
     until: float = float("inf")
 
 
+class Moves:
+    """The vMotions that workers have begun, by VM: those under way, and what has brought a VM where it is.
+
+    A vMotion that somebody has undone since may be wanted again by the same decision, after a restart.
+    """
+
+    def __init__(self) -> None:
+        self._under_way: dict[str, tuple[str, str]] = {}
+        self._decided: dict[str, tuple[str, str]] = {}
+
+    def begin(self, vm: str, from_: str, to: str, decision: str) -> bool:
+        """It begins; whether the same decision has brought the VM there already."""
+        again = self._decided.get(vm) == (decision, to)
+        self._under_way[vm], self._decided[vm] = (from_, to), (decision, to)
+        return again
+
+    def left(self, vm: str, host: str) -> None:
+        """The VM is on this host now."""
+        self._under_way.pop(vm, None)
+        if vm in self._decided and self._decided[vm][1] != host:
+            del self._decided[vm]
+
+    def too_many(self, vm: str, way: tuple[str, str]) -> str:
+        """The cap that forbids one more, from and to these hosts; "" where there is room."""
+        others = [other for each, other in self._under_way.items() if each != vm]
+        if len(others) >= PER_CLUSTER:
+            return f"{len(others)} others are moving"
+        full = [host for host in way if sum(host in other for other in others) >= PER_HOST]
+        return f"host {full[0]} has a VM moving already" if full else ""
+
+
 class Writes:
     """The writes to one site, by a `clock` in seconds; `api` and `vcenter` are whom the workers watch.
 
@@ -65,7 +96,7 @@ class Writes:
         self._stays: dict[str, list[_Stay]] = defaultdict(list)
         self._labelled: dict[str, int] = {}
         self._taken: dict[str, float] = {}
-        self._moved: dict[str, tuple[str, str]] = {}
+        self._moves = Moves()
         for vm in site.vsphere.vms().values():
             self._stays[vm.id].append(_Stay(site.vsphere.host(vm.host).name))
         site.vsphere.store.listen(self._on_vm)
@@ -78,6 +109,7 @@ class Writes:
                 for last in stays[-1:]:
                     last.until = self._clock()
                 stays.append(_Stay(name))
+                self._moves.left(change.value.id, change.value.host)
 
     def _on_node(self, change: Change) -> None:
         """Since when a node's host label is a stranger's."""
@@ -101,7 +133,7 @@ class Writes:
         if name == "apply_node_labels" and self._taken.get(args[0], float("inf")) < self._begun[command]:
             return "the label was another controller's before this command began"
         if name == "relocate":
-            return self._moves_too_many(*args)
+            return self._moves_too_many(command, *args)
         return self._breaks_a_budget(*args) if name == "request_eviction" else ""
 
     def made(self, by: Writer, name: str, args: tuple[Any, ...], wrong: str) -> None:
@@ -111,13 +143,15 @@ class Writes:
             self.violations.append(f"{what} was written by {by.fault}")
         if wrong:
             self.violations.append(f"{what}: {wrong}")
-        if name not in STATES and (by.command, what) in self._made:
+        if name == "relocate":
+            vm, host = args
+            if self._moves.begin(vm, self._site.vsphere.vm(vm).host, host, by.command):
+                self.violations.append(f"{by.command} took effect twice: {what}")
+        elif name not in STATES and (by.command, what) in self._made:
             self.violations.append(f"command {by.command} took effect twice: {what}")
         self._made.add((by.command, what))
         if name == "apply_node_labels":
             self._follows_the_vm(args[0], args[2], by.began)
-        if name == "relocate":
-            self._moved[args[0]] = (self._site.vsphere.vm(args[0]).host, args[1])
 
     def _follows_the_vm(self, node: str, labels: dict[str, str | None], began: float) -> None:
         """Labels may lag behind a VM, but they never go back, and never to before the run that writes them began."""
@@ -133,17 +167,12 @@ class Writes:
         # Of several stays the first that it may mean: it lags behind.
         self._labelled[vm] = next(number for number in at if number >= before)
 
-    def _moves_too_many(self, vm: str, host: str) -> str:
-        """The cap that forbids one more vMotion now, counted from those that are under way."""
-        motion = self._site.vsphere.in_motion
-        others = [way for each, way in self._moved.items() if each != vm and motion.get(each) == way[1]]
-        if len(others) >= PER_CLUSTER:
-            return f"{len(others)} others are moving"
-        here = self._site.vsphere.vm(vm).host
-        for end in (here, host):
-            if sum(end in way for way in others) >= PER_HOST:
-                return f"host {end} has a VM moving already"
-        return ""
+    def _moves_too_many(self, command: str, vm: str, host: str) -> str:
+        """The cap that forbids one more vMotion now; nothing where somebody has moved the VM meanwhile."""
+        stays = self._stays[vm]
+        if len(stays) > 1 and stays[-2].until > self._begun[command]:
+            return ""
+        return self._moves.too_many(vm, (self._site.vsphere.vm(vm).host, host))
 
     def _breaks_a_budget(self, namespace: str, name: str, uid: str) -> str:
         """The budget that forbids the pod's end now, counted from the pods themselves."""
