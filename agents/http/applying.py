@@ -46,9 +46,7 @@ def routes(feeds: ChangeFeeds, pipeline: Callable[[], Repairing | None]) -> list
         site = asked.site or request.query.get("site", feeds.default())
         terms, decided, running = terms_of(asked), feeds.wanted(site).decisions, pipeline()
         terms.check(decided.snapshot)
-        known = [one.id for one in decided.report.findings] if decided.report is not None else []
-        if terms.finding and terms.finding not in known:
-            raise InputError(f"finding {terms.finding}: not there")
+        terms.wanted(decided.report.findings if decided.report is not None else [])
         if running is None:
             raise RequestRefused(503, "the worker is being started again")
         try:

@@ -26,8 +26,6 @@ from underhost.agents.schedule.progress import told
 from underhost.agents.site.not_judged import not_judged
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.documents import NotJudged, RepairCost, RepairPlan, RepairStep, Report, Unrepairable
-from underhost.schemas.errors import InputError
-from underhost.schemas.near import did_you_mean
 from underhost.schemas.records import Finding
 
 VMOTION, EVICT = "vmotion", "evict"
@@ -65,12 +63,7 @@ class _Repair:
         self._replay = Replay(snapshot, evaluator)
         self._snapshot = self._replay.start
         self._before = evaluator.update(self._snapshot)
-        self._findings = [one for one in self._before.findings if asked.wants(one)]
-        if asked.finding and not self._findings:
-            known = [one.id for one in self._before.findings]
-            raise InputError(
-                f"finding {asked.finding}: not there, or no move ends it{did_you_mean(asked.finding, known)}"
-            )
+        self._findings = asked.wanted(self._before.findings)
         model = evaluator.state(self._snapshot).model
         self._fleets = [fleet.holding(asked.held) for fleet in fleets_of(self._snapshot, model, asked.room)]
         self._goals = Goals(self._snapshot, model, self._fleets)

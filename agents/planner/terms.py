@@ -1,6 +1,6 @@
 """What shall be repaired, and how: what a plan is asked for. Making one is left to `plan.py`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from underhost.agents.planner.fleet import Room
@@ -47,6 +47,14 @@ class RepairTerms:
             and (not self.finding or finding.id == self.finding)
             and (not self.namespaces or not spaces.isdisjoint(self.namespaces))
         )
+
+    def wanted(self, findings: Sequence[Finding]) -> list[Finding]:
+        """Those of a site's findings that shall end. Raises InputError where the one asked for is not among them."""
+        found = [one for one in findings if self.wants(one)]
+        if self.finding and not found:
+            near = did_you_mean(self.finding, [one.id for one in findings])
+            raise InputError(f"finding {self.finding}: not there, or no move ends it{near}")
+        return found
 
     def check(self, snapshot: Snapshot) -> None:
         """Raises InputError where a namespace is not there."""

@@ -33,6 +33,7 @@ NEVER_MORE = (*REPAIRABLE, UNSATISFIABLE)
 RULES = tuple(severity for severity in NEVER_MORE if severity != CO_LOCATED)
 """Those of them that a rule is behind."""
 NO_BETTER = "no other node would take it and mend anything without breaking something else"
+BESIDE = "the next one would share its host with all its other replicas"
 MAYBE_WORSE = "its scheduler may put the next one where more is broken than now"
 GOES = "it goes already"
 VAIN = 16  # unequal pods of one group that are thought through in vain before it is left
@@ -108,8 +109,8 @@ class Repairs:
         report: the snapshot's. evaluator: judges a snapshot as it would be.
         may: whether this pod may go now; where not, the finding waits.
         effort: snapshots that are judged at most, by and large.
-        everywhere: an eviction counts only where the finding ends, and nothing new begins, on every node that the next
-            pod may land on.
+        everywhere: an eviction counts only where, besides, the finding ends and no rule is newly broken on every node
+            that the next pod may land on.
 
     Attributes:
         exhausted: the effort was not enough for all findings.
@@ -127,10 +128,10 @@ class Repairs:
         effort: int = 1 << 30,
         everywhere: bool = False,
     ) -> None:
-        self._everywhere, self._counted = everywhere, RULES if everywhere else NEVER_MORE
+        self._everywhere = everywhere
         self._snapshot, self._terms, self._evaluator, self._may = snapshot, terms, evaluator, may
         self._effort = effort
-        self._facts = facts_of(report.findings, self._counted)
+        self._facts = facts_of(report.findings)
         self._going = set[str]()
         self._kept: Places | None = None
         self.exhausted = False
@@ -211,34 +212,48 @@ class Repairs:
 
     def _better(self, candidate: Candidate, here: int) -> Repair | str:
         """The repair, after which the next pod counts as running in its place; why there is none."""
-        names, spec = self._places.model.nodes.names, candidate.object.spec
+        names, scheduler = self._places.model.nodes.names, candidate.object.spec.scheduler_name
         # Our own scheduler takes the first; of others nobody knows.
-        ours = spec.scheduler_name in self._terms.ours
+        ours = scheduler in self._terms.ours
+        kinds: list[int] = []
         if self._everywhere and not ours:
-            ranked, safe = self._places.landings(candidate.pod)
-            if not safe or here in ranked:
+            best, kinds, is_safe = self._places.landings(candidate.pod)
+            if not is_safe or here in best:
                 return MAYBE_WORSE
         else:
-            ranked = self._places.best(candidate.pod)[: 1 if ours else PLACES]
-        choices = math.inf if ours else len({self._host(names[node]) for node in ranked})
-        before, found = badness_of(self._facts), None
-        for node in ranked:
-            if node == here:
+            best = self._places.best(candidate.pod)
+        best = best[: 1 if ours else PLACES]
+        choices = math.inf if ours else len({self._host(names[node]) for node in (*best, *kinds)})
+        before, found, beside = badness_of(self._facts), None, False
+        for node in dict.fromkeys((*best, *kinds)):
+            if node == here or (found is not None and kinds and node not in kinds):
                 continue
-            moved = msgspec.structs.replace(candidate.object, spec=msgspec.structs.replace(spec, node_name=names[node]))
-            would_be = replace(self._snapshot, pods={**self._snapshot.pods, candidate.pod: moved})
-            self._effort -= 1
-            self._kept = None
-            facts = facts_of(self._evaluator.update(would_be).findings, self._counted)
+            would_be, facts = self._as_if(candidate, names[node])
             if not ours and badness_of(facts) > before:
                 return MAYBE_WORSE
-            mends = facts < self._facts and (*candidate.broken, candidate.pod) not in facts
+            gone = (*candidate.broken, candidate.pod) not in facts
+            mends = gone and _ruled(facts) < _ruled(self._facts)
             if self._everywhere and not mends:
                 return NO_BETTER if ours else MAYBE_WORSE
-            if found is None and mends:
+            if found is None and gone and facts < self._facts and node in best:
                 found = names[node], would_be, facts
+            beside = beside or mends
         if found is None:
-            return NO_BETTER
+            return BESIDE if beside else NO_BETTER
         to, self._snapshot, self._facts = found
         self._kept = None
         return Repair(candidate, to, choices)
+
+    def _as_if(self, candidate: Candidate, node: str) -> tuple[Snapshot, frozenset[Fact]]:
+        """The site, and what is broken there, with the candidate on this node."""
+        spec = msgspec.structs.replace(candidate.object.spec, node_name=node)
+        moved = msgspec.structs.replace(candidate.object, spec=spec)
+        would_be = replace(self._snapshot, pods={**self._snapshot.pods, candidate.pod: moved})
+        self._effort -= 1
+        self._kept = None
+        return would_be, facts_of(self._evaluator.update(would_be).findings)
+
+
+def _ruled(facts: frozenset[Fact]) -> frozenset[Fact]:
+    """Those of the facts that a rule is behind."""
+    return frozenset(fact for fact in facts if fact[0] in RULES)

@@ -29,6 +29,21 @@ class RunningPod(NamedTuple):
     node: int
 
 
+class Landings(NamedTuple):
+    """Where a pod may land whose scheduler chooses by itself.
+
+    Attributes:
+        best: the feasible nodes, as `Places.best` has them.
+        kinds: one node for all those that differ in nothing that other pods count by: what its landing means for them
+            is the same on each. The rules have asked what it means for the pod itself.
+        is_safe: no host is shared on any of them.
+    """
+
+    best: list[int]
+    kinds: list[int]
+    is_safe: bool
+
+
 class Places:
     """Places pods of one compiled site again.
 
@@ -72,12 +87,8 @@ class Places:
             _place(state, self._waiting)
             return _ranked(state, Plans(state).of(pod.cls), pod.request)
 
-    def landings(self, key: str) -> tuple[list[int], bool]:
-        """The nodes that the pod's scheduler may choose for it, itself taken out; and whether no host is shared there.
-
-        One node stands for all those that differ in nothing that other pods count by: what its landing means for them
-        is the same on each. The rules have asked what it means for the pod itself.
-        """
+    def landings(self, key: str) -> Landings:
+        """The nodes that the pod's scheduler may choose for it, itself taken out."""
         pod, state = self.where(key), self.state
         with state.trial():
             state.add(pod.cls, pod.request, pod.node, -1)
@@ -85,7 +96,6 @@ class Places:
             plan = Plans(state).of(pod.cls)
             ranked = _ranked(state, plan, pod.request)
             shared = plan.conflicts(np.array(ranked, np.intp)) if ranked else None
-        safe = shared is None or not shared.any()
         topology, cls = self.model.topology, self.model.classes[pod.cls]
         counted = {key for selector in cls.selectors for key, _ in selector.spread}
         keys = sorted(counted | {key for key in self.model.options.host_keys if topology.is_host_key(key)})
@@ -93,7 +103,7 @@ class Places:
         for node in ranked:
             seen.setdefault(tuple(topology.of(key).code_list[node] for key in keys), node)
         own = [pod.node] if pod.node in ranked else []
-        return list(dict.fromkeys([*seen.values(), *own])), safe
+        return Landings(ranked, list(dict.fromkeys([*seen.values(), *own])), shared is None or not shared.any())
 
 
 def _place(state: State, pods: Iterable[PendingPod]) -> None:

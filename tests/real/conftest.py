@@ -1,7 +1,7 @@
 """The real parts as fixtures: processes on free loopback ports, ended by pid."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -31,6 +31,14 @@ def broker(parts: Path, tmp_path: Path) -> Iterator[KafkaProcess]:
     process.start()
     yield process
     process.kill()
+
+
+@pytest.fixture
+def transport(request: pytest.FixtureRequest, tmp_path: Path) -> Mapping[str, str]:
+    """The `kafka` section of a configuration: the embedded default, or, where the test asks for `kafka`, a broker."""
+    if getattr(request, "param", "embedded") == "embedded":
+        return {"embedded": str(tmp_path / "underhost.db")}
+    return {"bootstrapServers": request.getfixturevalue("broker").address}
 
 
 @pytest.fixture(scope="module")

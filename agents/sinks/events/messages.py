@@ -120,6 +120,10 @@ class EventMessages:
         for node in nodes_of(held):
             yield ("Node", node), "", f"{row.target.partition('/')[2]}: {row.reason}"
 
+    def _move(self, row: Outcome, action: Action | None, nodes_of: NodesOf) -> Iterator[tuple[Object, str, str]]:
+        for node in nodes_of([row.target.partition("/")[2]]):
+            yield ("Node", node), "", row.reason
+
 
 @dataclass(frozen=True)
 class ToldOutcome:
@@ -142,6 +146,7 @@ TOLD: Mapping[str, ToldOutcome] = {
     commands.POD_LABEL: ToldOutcome("HostLabel", "Labeling", EventMessages._pod_label),
     commands.EVICT: ToldOutcome("RepairEviction", "Evicting", EventMessages._eviction, needs_command=True),
     commands.DRS_RULE: ToldOutcome("DrsRule", "KeepingApart", EventMessages._drs_rule, needs_command=True),
+    commands.MOVE: ToldOutcome("RepairMove", "Moving", EventMessages._move),
 }
 """By kind of command. Of bindings and pods that wait `waiting.py` tells."""
 

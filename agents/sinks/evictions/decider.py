@@ -239,16 +239,16 @@ class EvictionDecider(Decider):
         self._since = {finding.id: self._since.get(finding.id, now) for finding in found}
         self._left = {id_: until for id_, until in self._left.items() if id_ in self._since and until > now}
         self._said = {id_: said for id_, said in self._said.items() if id_ in self._since}
-        ripe = {id_: self._ripe_at(id_, since) for id_, since in self._since.items()}
+        ripe = {finding.id: self._ripe_at(finding, self._since[finding.id]) for finding in found}
         for id_, at in ripe.items():
             self._wake(max(at, self._left.get(id_, at)), now)
         return [finding for finding in found if ripe[finding.id] <= now and finding.id not in self._left]
 
-    def _ripe_at(self, finding: str, since: float) -> float:
+    def _ripe_at(self, finding: Finding, since: float) -> float:
         """From when on the finding may be repaired; never as long as vMotions may end it."""
         if self._moves is None:
             return since + self._settings.wait
-        if self._moves.hurries(finding):
+        if self._moves.hurries(finding.id):
             return since
         return since + self._settings.wait if self._moves.leaves(finding) else math.inf
 

@@ -2,12 +2,14 @@
 
 from typing import Protocol
 
+from underhost.schemas.records import Finding
+
 
 class Moves(Protocol):
-    """Who moves VMs, by findings' ids."""
+    """Who moves VMs."""
 
-    def leaves(self, finding: str) -> bool:
-        """Whether no vMotion ends it."""
+    def leaves(self, finding: Finding) -> bool:
+        """Whether no vMotion ends it, or none is made for it."""
 
     def hurries(self, finding: str) -> bool:
-        """Whether a person waits for its end."""
+        """Whether a person waits for the end of the finding with this id."""

@@ -20,15 +20,16 @@ from underhost.agents.planner.recheck import Recheck
 from underhost.agents.planner.terms import RepairTerms
 from underhost.agents.sinks.moves.campaign import ORDERED, Campaign, Campaigns
 from underhost.agents.sinks.moves.drs_turn import DrsTurn
+from underhost.agents.sinks.moves.once_more import UnknownEnds, as_planned, is_unknown
 from underhost.agents.sinks.moves.pace import MovePace, MoveUnderWay
 from underhost.agents.sinks.moves.planning import RepairPlans
 from underhost.agents.sinks.moves.sink import VAIN, DesiredMove
-from underhost.agents.sinks.moves.vain import MovesInVain, desired_move
+from underhost.agents.sinks.moves.vain import MovesInVain, desired_move, refusals
 from underhost.agents.sinks.orders import DONE, DRY_RUN, REFUSED, order
 from underhost.agents.sinks.ports import Decider
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.commands import EVICT, MOVE
-from underhost.schemas.documents import RepairDone, RepairStep
+from underhost.schemas.documents import RepairDone, RepairPlan, Unrepairable
 from underhost.schemas.errors import BadObjectError, InputError
 from underhost.schemas.records import Action, Finding, Outcome
 from underhost.streams.derived import rfc3339
@@ -88,8 +89,7 @@ class MoveDecider(Decider):
         self._campaigns, self._drs, self._clock = campaigns, drs, clock
         self._pace, self._vain = MovePace(settings), MovesInVain()
         earlier = [action for action in earlier if action.kind == MOVE]
-        answered = {outcome.id for outcome in outcomes}
-        self._unanswered = [action for action in earlier if action.id not in answered]
+        self._unknown = UnknownEnds(earlier, outcomes)
         self._vain.remember(earlier, outcomes, now, clock())
         self._since: dict[str, float] = {}
         self._thought: frozenset[str] = frozenset()
@@ -108,9 +108,9 @@ class MoveDecider(Decider):
         return (MOVE, EVICT)
 
     # ------------------------------------------------------------------------------------------- what the evictor asks
-    def leaves(self, finding: str) -> bool:
-        """Whether a finding is left to the evictor: no vMotion ends it, or none is made here."""
-        return self._through is None or finding in self._through
+    def leaves(self, finding: Finding) -> bool:
+        """Whether a finding is left to the evictor: no vMotion ends it, or none is made for it here."""
+        return self._through is None or finding.id in self._through or not self._terms.wants(finding)
 
     def hurries(self, finding: str) -> bool:
         """Whether a person has asked for the eviction that ends the finding."""
@@ -136,6 +136,7 @@ class MoveDecider(Decider):
         wanted = self._left = self._wanted(campaign, snapshot, now)
         if self._pace.under_way:
             self._through = frozenset()
+            self.wait_until(self._unknown.due)
             self.wait_until(min(one.at + LOST for one in self._pace.under_way.values()))
             return []
         if campaign is not None and (self._is_dry or not wanted):
@@ -180,10 +181,9 @@ class MoveDecider(Decider):
         if campaign is not None and ids != self._thought:
             self._again = now  # it was made of another picture
         elif campaign is not None:
-            evictions = [step for step in plan.document.steps if step.pod is not None]
-            self._leave(campaign, evictions, plan.document.left_findings, now)
+            self._leave(campaign, plan.document, now)
         self.wait_until(max(self._again, now + LOOK))
-        return self._refusals(snapshot)
+        return refusals(self._vain, snapshot, rfc3339(self._clock()))
 
     def _asked(self, campaign: Campaign | None, now: float) -> RepairTerms:
         terms = self._terms if campaign is None else campaign.terms
@@ -268,47 +268,35 @@ class MoveDecider(Decider):
         )
         because = f"the fewest moves that leave nothing broken: findings {', '.join(move.because)}"
         action = order(MOVE, f"vm/{move.vm}", msgspec.to_builtins(desired), because, snapshot.offsets)
-        self._pace.begin(MoveUnderWay(frozenset({action.id}), move.vm, move.cluster, move.from_, move.to, now))
+        self._pace.begin(MoveUnderWay(action, {action.id}, move.vm, move.cluster, move.from_, move.to, now))
         self._stirred = now
         if campaign is not None:
             campaign.order(RepairDone(action.id, MOVE, move.from_name, move.to_name, ORDERED, vm=move.name))
         return action
 
-    def _refusals(self, snapshot: Snapshot) -> list[Action]:
-        """Commands that the sink refuses, so that people are told of what is left to them."""
-        return [
-            order(
-                MOVE,
-                f"vm/{vm}",
-                msgspec.to_builtins(
-                    DesiredMove(
-                        name=snapshot.vms[vm].name if vm in snapshot.vms else vm,
-                        at=rfc3339(self._clock()),
-                        vain=self._vain.vain(vm),
-                        why=self._vain.why(vm),
-                        refuse=why,
-                    )
-                ),
-                why,
-                snapshot.offsets,
-            )
-            for vm, why in self._vain.to_say()
-        ]
-
     def _once_more(self, snapshot: Snapshot, now: float) -> list[Action]:
-        """The commands of an earlier run that nobody has answered, in the first picture: they are not done twice."""
-        unanswered, self._unanswered = self._unanswered, []
+        """The commands whose end nobody knows, as far as they are still right: they are not done twice."""
         actions: list[Action] = []
-        for before in unanswered:
+        recheck: Recheck | None = None
+        for before in self._unknown.take(now):
             desired, vm = desired_move(before), before.target.partition("/")[2]
-            if desired is None or desired.refuse or vm not in snapshot.vms:
+            if desired is None or desired.refuse:
                 continue
-            if self._clock() - desired.decided > FRESH or snapshot.vms[vm].host != desired.from_:
-                self._vain.arrived(vm, desired.to, now)
+            terms = self._terms if self._campaign is None else self._campaign.terms
+            recheck = recheck or Recheck(snapshot, self._evaluator, terms.room)
+            one = self._pace.under_way.get(vm)
+            if self._clock() - desired.decided > FRESH or recheck.why_not(as_planned(vm, desired)):
+                if one is not None:
+                    self._end(vm)
+                    self._again = 0.0
+                if vm in snapshot.vms and snapshot.vms[vm].host == desired.to:
+                    self._vain.arrived(vm, desired.to, now)
                 continue
             action = order(MOVE, before.target, before.desired, before.because, snapshot.offsets)
-            ids = frozenset({before.id, action.id})
-            self._pace.begin(MoveUnderWay(ids, vm, desired.cluster, desired.from_, desired.to, now))
+            if one is None:
+                one = MoveUnderWay(before, {before.id}, vm, desired.cluster, desired.from_, desired.to, now)
+                self._pace.begin(one)
+            one.ids.add(action.id)
             actions.append(action)
         return actions
 
@@ -320,17 +308,22 @@ class MoveDecider(Decider):
             return
         vm = outcome.target.partition("/")[2]
         one = self._pace.under_way.get(vm)
+        is_its = one is not None and outcome.id in one.ids
         if self._campaign is not None:
-            self._campaign.say(outcome.id, outcome.result, outcome.reason)
-        if one is None or outcome.id not in one.ids:
+            step = one.action.id if one is not None and is_its else outcome.id
+            self._campaign.say(step, outcome.result, outcome.reason)
+        if one is None or not is_its:
             return
         self._stirred = now
         if outcome.result in DONE:
             one.applied, self._in_a_row = now, 0
             self._vain.arrived(vm, one.to, now)
             return
+        if is_unknown(outcome):
+            self._unknown.wait(one.action, now + PAUSE)  # it may be under way: until then it counts
+            return
         self._again = now + PAUSE
-        self._pace.end(vm, counts=outcome.result != DRY_RUN)
+        self._end(vm, counts=outcome.result != DRY_RUN)
         if outcome.reason.startswith(VAIN):
             self._again, self._in_a_row = 0.0, self._in_a_row + 1
             self._vain.failed(vm, one.to, outcome.reason, now)
@@ -347,8 +340,13 @@ class MoveDecider(Decider):
                 one.seen = now if one.seen is None else one.seen
             there = one.seen is not None and (one.applied is not None or now - one.seen >= UNSEEN)
             if vm is None or there or unseen or now - one.at >= LOST:
-                self._pace.end(one.vm)
+                self._end(one.vm)
                 self._again = 0.0
+
+    def _end(self, vm: str, *, counts: bool = True) -> None:
+        """The move is over."""
+        self._pace.end(vm, counts=counts)
+        self._unknown.forget(f"vm/{vm}")
 
     # --------------------------------------------------------------------------------------- what people have asked for
     def _look_for_campaign(self, now: float) -> Campaign | None:
@@ -363,10 +361,11 @@ class MoveDecider(Decider):
         self._campaign = campaign
         return campaign
 
-    def _leave(self, campaign: Campaign, evictions: Sequence[RepairStep], left: Sequence[Finding], now: float) -> None:
+    def _leave(self, campaign: Campaign, plan: RepairPlan, now: float) -> None:
         """No vMotion is left of what a person has asked for: evictions are the evictor's, and what stays is told."""
+        evictions = [step for step in plan.steps if step.pod is not None]
         if not evictions:
-            campaign.end(left)
+            campaign.end(plan.left_findings, _why_it_stays(plan.unrepairable))
         elif now - self._stirred >= STALLED:
             campaign.end(self._left, "the evictor comes no further")
         else:
@@ -383,3 +382,8 @@ class MoveDecider(Decider):
         campaign.order(RepairDone(outcome.id, EVICT, "", "", outcome.result, outcome.reason, pod=pod))
         if outcome.result in (DRY_RUN, REFUSED):
             campaign.end(self._left, f"{pod} is not evicted: {outcome.reason}")
+
+
+def _why_it_stays(left: Sequence[Unrepairable]) -> str:
+    """The reasons of the first finding that stays, in one line; those of all are in the plan."""
+    return next((f"{one.finding} stays: {'; '.join(one.conflict)}" for one in left if one.conflict), "")

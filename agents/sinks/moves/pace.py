@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from underhost.schemas.records import Action
 from underhost.streams.settings.sinks import MoveSettings
 
 MINUTE = 60.0
@@ -17,11 +18,12 @@ class MoveUnderWay:
     """A vMotion: from its order until the picture shows it, or it has failed.
 
     Attributes:
-        ids: of its command; of a command of an earlier run that is ordered once more there are two.
+        action: its command. ids: of all its commands, where it was ordered once more.
         applied: when the sink has said so, seen: when the picture has shown it; None before.
     """
 
-    ids: frozenset[str]
+    action: Action
+    ids: set[str]
     vm: str
     cluster: str
     from_: str

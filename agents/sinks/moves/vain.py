@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import msgspec
 
 from underhost.agents.sinks.moves.sink import LEFT, VAIN, DesiredMove
-from underhost.agents.sinks.orders import DONE
+from underhost.agents.sinks.orders import DONE, order
+from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.commands import MOVE
 from underhost.schemas.records import Action, Outcome
 
@@ -110,6 +111,16 @@ class MovesInVain:
 def _why(past: _Past) -> str:
     times = "a move" if past.vain == 1 else f"{past.vain} moves"
     return f"{times} of it failed or were undone, at last: {past.why}: it {LEFT}"
+
+
+def refusals(vain: MovesInVain, snapshot: Snapshot, at: str) -> list[Action]:
+    """Commands that the sink refuses, so that people are told of what is left to them; `at` is now, RFC 3339."""
+    actions: list[Action] = []
+    for vm, why in vain.to_say():
+        name = snapshot.vms[vm].name if vm in snapshot.vms else vm
+        desired = DesiredMove(name=name, at=at, vain=vain.vain(vm), why=vain.why(vm), refuse=why)
+        actions.append(order(MOVE, f"vm/{vm}", msgspec.to_builtins(desired), why, snapshot.offsets))
+    return actions
 
 
 def desired_move(action: Action) -> DesiredMove | None:

@@ -1,15 +1,15 @@
 """Repairs that are carried out on real parts: VMs move, a pod is evicted, and nothing else is touched.
 
-kube-apiserver with ReplicaSets, KWOK and vcsim; `underhost run` on the embedded default. Two pairs of replicas share a
-host each, and one pod is on a node that it does not ask for any more: two vMotions and one eviction. One host is full,
-and a foreign DRS rule forbids another.
+kube-apiserver with ReplicaSets, KWOK and vcsim; `underhost run` on the embedded default, on Kafka where it is killed.
+Two pairs of replicas share a host each, and one pod is on a node that it does not ask for any more: two vMotions and
+one eviction. One host is full, and a foreign DRS rule forbids another.
 """
 
 import json
 import signal
 import subprocess
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -125,7 +125,7 @@ class Story:
 
 
 @pytest.fixture
-def story(parts: Path, tmp_path: Path) -> Iterator[Story]:
+def story(parts: Path, tmp_path: Path, transport: Mapping[str, str]) -> Iterator[Story]:
     """A worker's configuration with every sink; repairs are made where a person asks."""
     with world(tmp_path, parts, 2, "replicaset-controller") as here:
         vms, home = list(here.vcenter.vms), sorted(here.vcenter.hosts)
@@ -134,9 +134,8 @@ def story(parts: Path, tmp_path: Path) -> Iterator[Story]:
         here.vcenter.move(vms[8], home[3])
         here.vcenter.keep_apart("licences", vms[0], vms[1], vms[8])
         here.vcenter.keep_apart("more-licences", vms[2], vms[3], vms[8])
-        kafka = {"embedded": str(tmp_path / "topics.db")}
         port = free_ports(1)[0]
-        config, proxy = here.config(kafka, port), SoapProxy(here.vcsim, tmp_path)
+        config, proxy = here.config(transport, port), SoapProxy(here.vcsim, tmp_path)
         (tmp_path / "token").write_text(TOKEN)
         with proxy.running():
             tree = json.loads(config.read_text())
@@ -146,7 +145,7 @@ def story(parts: Path, tmp_path: Path) -> Iterator[Story]:
             tree["evictions"] = {"wait": 3600}
             tree["web"] |= {"tokenFile": str(tmp_path / "token")}
             config.write_text(json.dumps(tree))
-            yield Story(here, proxy, Listener(kafka), config, port, tmp_path / "underhost.log")
+            yield Story(here, proxy, Listener(transport), config, port, tmp_path / "underhost.log")
 
 
 def automatic(story: Story, **moves: Any) -> None:
@@ -177,6 +176,7 @@ def test_a_repair_moves_two_vms_and_evicts_one_pod_and_nothing_else(story: Story
     assert story.outcomes("move") and {result for result, _ in story.outcomes("move")} == {"applied"}
 
 
+@pytest.mark.parametrize("transport", ["kafka"], indirect=True)
 def test_a_worker_that_is_killed_in_the_middle_moves_nothing_twice(story: Story) -> None:
     automatic(story, perCluster=1)
     story.proxy.holding = True
@@ -198,24 +198,28 @@ def test_a_worker_that_is_killed_in_the_middle_moves_nothing_twice(story: Story)
     assert story.evictions() == [201]
 
 
-def test_a_relocation_that_is_refused_leaves_an_outcome_and_another_plan(story: Story) -> None:
+def test_a_relocation_that_is_refused_and_one_whose_task_fails_leave_outcomes_and_other_plans(story: Story) -> None:
     automatic(story)
     with running(story.config, story.log) as worker:
         story.replicas()
         eventually("all pods are bound", lambda: len(story.here.api.bound()) == 6)
-        story.proxy.refusals = 1
+        story.proxy.refusals = story.proxy.failures = 1
         before = story.where()
         story.break_it()
         for stays, comes in story.pairs():
             before[comes] = before[stays]
         eventually("all is mended", story.is_mended)
-        eventually("the refusal is told", lambda: refusals(story))
+        eventually("both are told", lambda: len(in_vain(story)) == 2)
         assert worker.end(signal.SIGTERM) == 0
-    [reason] = refusals(story)
-    assert reason.startswith("the vMotion failed: vCenter 127.0.0.1:")
-    assert reason.endswith("permission Resource.HotMigrate is missing")
+    (first, refusal), (second, failure) = sorted(in_vain(story), reverse=True)
+    assert (first, second) == ("refused", "failed")
+    assert refusal.startswith("the vMotion failed: vCenter 127.0.0.1:")
+    assert refusal.endswith("permission Resource.HotMigrate is missing")
+    assert failure.startswith("the vMotion failed: vCenter 127.0.0.1:")
+    assert len(story.proxy.in_vain) == 2
+    assert set(story.proxy.in_vain).isdisjoint(story.proxy.relocations)
     story.check_moves(before)
 
 
-def refusals(story: Story) -> list[str]:
-    return [reason for result, reason in story.outcomes("move") if result == "refused"]
+def in_vain(story: Story) -> list[tuple[str, str]]:
+    return [one for one in story.outcomes("move") if one[1].startswith("the vMotion failed: ")]

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.processes.kafka import KafkaProcess
 from support.processes.listener import Listener
 from support.processes.ports import free_ports
 from support.processes.underhost import answer_of, running
@@ -22,18 +21,6 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 SITE = "prod-a"
 REPLICAS = tuple(f"db-{number}" for number in range(8))
 REASON = "node(s) didn't match pod anti-affinity rules"
-
-
-@pytest.fixture(params=["kafka", "embedded"])
-def transport(request: pytest.FixtureRequest, tmp_path: Path, parts: Path) -> Iterator[Mapping[str, str]]:
-    """The `kafka` section of the configuration."""
-    if request.param == "embedded":
-        yield {"embedded": str(tmp_path / "underhost.db")}
-        return
-    broker = KafkaProcess(tmp_path / "kafka", parts)
-    broker.start()
-    yield {"bootstrapServers": broker.address}
-    broker.kill()
 
 
 @pytest.fixture
@@ -118,6 +105,7 @@ def the_finding(listener: Listener, pods: set[str]) -> Any:
     return eventually(f"a violation of {sorted(pods)} is open", look)[0]
 
 
+@pytest.mark.parametrize("transport", ["kafka", "embedded"], indirect=True)
 def test_the_whole_story(here: World, transport: Mapping[str, str], tmp_path: Path) -> None:
     listener = Listener(transport)
     config = here.config(transport, free_ports(1)[0])
@@ -167,6 +155,7 @@ def test_the_whole_story(here: World, transport: Mapping[str, str], tmp_path: Pa
     assert CLUSTER in str(listener.records("underhost.drs-rules")[0])
 
 
+@pytest.mark.parametrize("transport", ["kafka", "embedded"], indirect=True)
 def test_kill_9_in_the_middle_ends_in_the_same_state_with_no_duplicate_action(
     here: World, transport: Mapping[str, str], tmp_path: Path
 ) -> None:

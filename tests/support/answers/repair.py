@@ -4,11 +4,11 @@ In: a `Puzzle`. Out: what the best plan costs, and the moments of a plan that br
 asked: what is broken is said anew here, from the puzzle's plain values.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ortools.sat.python import cp_model
-from support.sites.movable import Puzzle
+from support.sites.movable import Puzzle, Replicas
 
 from underhost.schemas.documents import RepairPlan
 
@@ -25,12 +25,22 @@ class Price(NamedTuple):
     memory: int
 
 
-def cheapest(puzzle: Puzzle, steps: int = STEPS) -> Price:
-    """What the best plan of at most so many vMotions costs."""
+def cheapest(puzzle: Puzzle, plan: RepairPlan, steps: int = STEPS) -> Price:
+    """What the best plan of at most so many vMotions costs.
+
+    Pods are evicted where the vMotions of `plan` leave the VMs: none are made in order that a pod can be evicted.
+    """
     lost = [app for app in puzzle.apps if app.misplaced is not None]
-    evictable = sum(1 for app in lost if not app.fixed and puzzle.ssd)
+    at = {**puzzle.at, **{vm: host for wave in waves(plan) for vm, host in wave}}
+    evictable = sum(_is_evictable(puzzle, app, at) for app in lost)
     left, vmotions, memory = _moves(puzzle, steps)
     return Price(left + len(lost) - evictable, evictable, vmotions, memory)
+
+
+def _is_evictable(puzzle: Puzzle, app: Replicas, at: Mapping[str, str]) -> bool:
+    """Whether the next pod of one on a wrong node has a place, and not beside the other, where they are apart now."""
+    here, beside = (at[node] for node in app.nodes)
+    return not app.fixed and any(here == beside or at[node] != beside for node in puzzle.ssd)
 
 
 def price(plan: RepairPlan) -> Price:

@@ -1,4 +1,4 @@
-"""A vCenter's HTTPS front that a test may have refuse relocations, or hold their answers."""
+"""A vCenter's HTTPS front that a test may have refuse relocations, have their tasks fail, or hold their answers."""
 
 import http.client
 import re
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 
 from support.processes.authority import Authority
 from support.processes.vcsim import Vcsim
@@ -21,12 +21,20 @@ REFUSED = (
     b"</detail></soapenv:Fault></soapenv:Body></soapenv:Envelope>"
 )
 
+TASK_THAT_FAILS = (
+    '<?xml version="1.0"?><soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/"><soapenv:Body>'
+    '<PowerOnVM_Task xmlns="urn:vim25"><_this type="VirtualMachine">{vm}</_this></PowerOnVM_Task>'
+    "</soapenv:Body></soapenv:Envelope>"
+)
+"""A VM that is on cannot be switched on: vCenter takes the call, and its task fails."""
+
 
 class SoapProxy:
     """Hands requests on.
 
     Attributes:
-        refusals: so many of the next relocations are refused.
+        refusals: so many of the next relocations are refused. failures: of so many after them the task fails.
+        in_vain: (VM, host) of each relocation that was refused or failed, morefs.
         holding: while set, the answers of relocations are held back; `held` tells that one is.
         relocations: (VM, host) of each relocation that was handed on, morefs.
     """
@@ -36,9 +44,11 @@ class SoapProxy:
         self._trusted = ssl.create_default_context(cadata=vcsim.certificate)
         authority = Authority(folder, "soap-authority")
         self.ca, self._certificate = authority.cert, authority.certificate("soap", "IP:127.0.0.1")
-        self.refusals = 0
+        self.refusals = self.failures = 0
         self.holding, self.held, self.free = False, Event(), Event()
         self.relocations: list[tuple[str, str]] = []
+        self.in_vain: list[tuple[str, str]] = []
+        self._turn = Lock()
         self.url = ""
 
     @contextmanager
@@ -61,9 +71,37 @@ class SoapProxy:
     def answer(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> tuple[int, bytes, dict[str, str]]:
         """The vCenter's answer, or what stands in its place."""
         relocation = re.search(rb"<RelocateVM_Task.*?<_this[^>]*>([^<]+)<.*?<host[^>]*>([^<]+)<", body, re.DOTALL)
-        if relocation is not None and self.refusals:
-            self.refusals -= 1
+        if relocation is None:
+            return self._handed_on(method, path, body, headers)
+        vm, host = relocation[1].decode(), relocation[2].decode()
+        refused, failing = self._next_fault(vm, host)
+        if refused:
             return 500, REFUSED, {"Content-Type": "text/xml; charset=utf-8"}
+        if failing:
+            other = TASK_THAT_FAILS.format(vm=vm).encode()
+            status, data, kept = self._handed_on(method, path, other, headers)
+            return status, data.replace(b"PowerOnVM_Task", b"RelocateVM_Task"), kept
+        answered = self._handed_on(method, path, body, headers)
+        self.relocations.append((vm, host))
+        if self.holding:
+            self.held.set()
+            self.free.wait(60)
+        return answered
+
+    def _next_fault(self, vm: str, host: str) -> tuple[bool, bool]:
+        """Whether this relocation is refused, and whether its task fails; several come at a time."""
+        with self._turn:
+            refused = self.refusals > 0
+            failing = not refused and self.failures > 0
+            self.refusals -= refused
+            self.failures -= failing
+            if refused or failing:
+                self.in_vain.append((vm, host))
+            return refused, failing
+
+    def _handed_on(
+        self, method: str, path: str, body: bytes, headers: dict[str, str]
+    ) -> tuple[int, bytes, dict[str, str]]:
         connection = http.client.HTTPSConnection("127.0.0.1", self._port, context=self._trusted)
         try:
             connection.request(method, path, body, headers)
@@ -71,11 +109,6 @@ class SoapProxy:
             data = response.read()
         finally:
             connection.close()
-        if relocation is not None:
-            self.relocations.append((relocation[1].decode(), relocation[2].decode()))
-            if self.holding:
-                self.held.set()
-                self.free.wait(60)
         kept = {name: response.headers[name] for name in ("Content-Type", "Set-Cookie") if name in response.headers}
         return response.status, data, kept
 

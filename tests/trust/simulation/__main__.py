@@ -26,6 +26,9 @@ IMPORTED_BEFORE = (
     "underhost.agents.sinks.drs.decider",
     "underhost.agents.sinks.evictions.decider",
     "underhost.agents.sinks.labels.decider",
+    "highspy",
+    "underhost.agents.planner.plan",
+    "underhost.agents.sinks.moves.decider",
 )
 """What these processes need not each import anew."""
 

@@ -15,12 +15,18 @@ from trust.simulation.town import vm_of
 
 from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.pipeline.decide.label_stale import StalePods
+from underhost.agents.pipeline.decide.left_vms import LeftVms
 from underhost.agents.pipeline.decide.restored import options_of
 from underhost.agents.pipeline.run import Pipeline
 from underhost.agents.pipeline.tables.node_hosts import NodeHosts
+from underhost.agents.planner.plan import planned
+from underhost.agents.planner.terms import RepairTerms
 from underhost.agents.sinks.labels.values import label_values
+from underhost.agents.sinks.moves.sink import VAIN
+from underhost.agents.sinks.moves.vain import desired_move
 from underhost.agents.site.objects import SiteState, read_key
-from underhost.agents.site.snapshot import Snapshot
+from underhost.agents.site.snapshot import Options, Snapshot
+from underhost.schemas.commands import MOVE
 from underhost.schemas.keys import object_key
 from underhost.schemas.kubernetes import encode
 from underhost.schemas.records import OPENED, RESOLVED, Action, FindingEvent, NodeHost, Outcome
@@ -60,6 +66,7 @@ def violations(pipeline: Pipeline, site: OperatedSite, file: MemoryFile, *, cont
         _findings_differ(settings, picture, records),
         _hosts_differ(picture, records),
         _pods_wait(settings, picture),
+        _vms_wait(settings, picture, records),
         _labels_differ(settings, site),
         lives_of_findings(records),
         _order(records),
@@ -140,10 +147,38 @@ def _pods_wait(settings: Settings, picture: Snapshot) -> Iterator[str]:
             yield f"pod {decision.pod} waits, though it could be on {decision.node}"
 
 
+def _vms_wait(settings: Settings, picture: Snapshot, records: Records) -> Iterator[str]:
+    """A VM that stays where a move would mend something was forgotten: no move was in vain, and DRS is not first."""
+    if not settings.sinks.moves or settings.sinks.drs_rules or _moved_in_vain(records):
+        return
+    options = replace(options_of(settings), scheduler_names=Options().scheduler_names)
+    for move in planned(picture, options, RepairTerms(evictions=None)).moves:
+        yield f"VM {move.vm} stays on {move.from_}, though its move to {move.to} would mend {', '.join(move.because)}"
+
+
+def _moved_in_vain(records: Records) -> bool:
+    """Whether a move has failed in vCenter, or was undone."""
+    for topic, _, value in records:
+        if topic == ACTIONS.name and value is not None:
+            desired = desired_move(msgspec.json.decode(value, type=Action))
+            if desired is not None and (desired.vain or desired.refuse):
+                return True
+        if topic == OUTCOMES.name and value is not None:
+            outcome = msgspec.json.decode(value, type=Outcome)
+            if outcome.kind == MOVE and outcome.reason.startswith(VAIN):
+                return True
+    return False
+
+
 def _findings_differ(settings: Settings, picture: Snapshot, records: Records) -> Iterator[str]:
     options = options_of(settings)
     report = Evaluator(options).update(picture)
-    wanted = {finding.id: finding for finding in (*report.findings, *StalePods(options).findings(picture))}
+    left = LeftVms("town")
+    for topic, _, value in records:
+        if topic == OUTCOMES.name and value is not None:
+            left.observe(msgspec.json.decode(value, type=Outcome))
+    beside = (*StalePods(options).findings(picture), *left.findings(picture, report.findings))
+    wanted = {finding.id: finding for finding in (*report.findings, *beside)}
     found = {row.id: row for row in _newest(records, VIOLATIONS, FindingEvent).values()}
     for id_ in sorted(found.keys() ^ wanted.keys()):
         what = found.get(id_) or wanted[id_]

@@ -18,6 +18,7 @@ from underhost.agents.pipeline.leases.roles import RoleLease
 from underhost.agents.pipeline.leases.seeking import Seeking
 from underhost.agents.pipeline.tables.sites import KUBERNETES
 from underhost.agents.sinks.labels import sink as labels
+from underhost.agents.sinks.moves import decider as moves
 from underhost.agents.site import objects
 from underhost.schemas.errors import BackendError
 from underhost.schemas.records import Action, FindingEvent
@@ -112,6 +113,10 @@ def _writes_whoever_watches() -> None:
     Seeking._has_picture = lambda self: True  # type: ignore[method-assign]
 
 
+def _forgets_moves_whose_answer_is_lost() -> None:
+    moves.is_unknown = lambda outcome: False  # type: ignore[assignment]
+
+
 MUTANTS: Mapping[str, Mutant] = {
     "superseded": Mutant(
         "a command from before a restart is carried out though it stands no more", _stands_by_everything
@@ -134,6 +139,9 @@ MUTANTS: Mapping[str, Mutant] = {
     "watched elsewhere": Mutant(
         "labels of an old picture: another worker watches the clusters, and publishes elsewhere",
         _writes_whoever_watches,
+    ),
+    "lost moves": Mutant(
+        "more VMs move at once than the caps allow, after an answer was lost", _forgets_moves_whose_answer_is_lost
     ),
     "strangers": Mutant("a label of an in-house controller is overwritten", _takes_every_label),
     "silence": Mutant(

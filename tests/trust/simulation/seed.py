@@ -17,6 +17,7 @@ from trust.simulation.faults import Faults, Moods
 from trust.simulation.invariants import violations
 from trust.simulation.loop import SeededLoop, Stuck
 from trust.simulation.memory import MemoryFile
+from trust.simulation.moving import moving
 from trust.simulation.rival import ONE_IN, Rival
 from trust.simulation.trace import Trace
 from trust.simulation.worker import SITE, Programs
@@ -37,6 +38,8 @@ QUIET, PATIENCE, LONGEST_CALM = 12.0, 75.0, 900.0
 pipeline is longer, so that what is wrong then stays wrong; and the most that it may take until then."""
 KILL_WITHIN = 3000
 """Steps within which a planned kill comes."""
+CALMER = 0.3
+"""The mood of vMotions that people begin where there is a mover: if all VMs move all the time, it has nothing to do."""
 WORST = 3.0
 """The worst mood of what befalls a worker as a whole: it has to get somewhere between two ends."""
 
@@ -79,10 +82,15 @@ class Story:
         self.trace = Trace(self.clock, loud=loud)
         self.loop = SeededLoop(self.clock, self._dice("threads"))
         self.faults = Faults(self._dice("faults"), Moods(self._dice("moods")), self.trace)
-        self._acts = town.Acts(Moods(self._dice("acts"), town.MOODS))
         self._fate = self._dice("fate")
         SCENARIOS["town"] = town.scenario(self._dice("town"))
-        self.site = OperatedSite("town", seed=seed, clock=_WorldClock(self.clock))
+        self._moving = moving(seed, self._dice("moving"))
+        moods = Moods(self._dice("acts"), town.MOODS)
+        if self._moving.on:
+            moods["vmotion"] = CALMER
+        self._acts = town.Acts(moods)
+        self.site = OperatedSite("town", seed=seed, clock=_WorldClock(self.clock), vmotion=self._moving.vmotion)
+        self.site.drs.held = self._moving.on and not self._moving.drs_rules
         self.file = MemoryFile(f"seed-{seed}", self._recorded)
         self._rival = None if seed % ONE_IN else Rival(SITE, self.faults, self._dice("rival"))
         self.events, self._last = 0, 0.0
@@ -121,7 +129,8 @@ class Story:
         return Verdict(self.seed, found, self.events, dict(self.faults.struck), self.trace.digest, took)
 
     async def _tell(self) -> list[str]:
-        self._programs = Programs(self.loop, self.site, self.file, self.faults, self._dice("programs"), self._rival)
+        dice = self._dice("programs")
+        self._programs = Programs(self.loop, self.site, self.file, self.faults, dice, self._rival, self._moving)
         others = [asyncio.ensure_future(self._programs.run()), asyncio.ensure_future(self._drive())]
         if self._rival is not None:
             others.append(asyncio.ensure_future(self._rival.run()))

@@ -15,6 +15,7 @@ from trust.simulation.api import ApiServer
 from trust.simulation.faults import Faults, UnreliablePublisher, UnreliableReader, UnreliableWriter
 from trust.simulation.loop import PROGRAM, SeededLoop
 from trust.simulation.memory import MemoryFile
+from trust.simulation.moving import FailingMover, Moving, plan_in_turns
 from trust.simulation.rival import Rival
 from trust.simulation.server import Server
 from trust.simulation.vcenter import VCenter
@@ -27,6 +28,7 @@ from underhost.agents.pipeline.decide import self_check
 from underhost.agents.pipeline.dispatch.dispatcher import Dispatcher
 from underhost.agents.pipeline.run import Pipeline
 from underhost.agents.sinks.ports import Writers
+from underhost.schemas.commands import MOVE
 from underhost.schemas.errors import BackendError
 from underhost.schemas.records import Action, Outcome
 from underhost.streams.kubernetes.watcher import KubernetesSource
@@ -39,21 +41,24 @@ from underhost.streams.settings.sinks import EvictionSettings, SinkSettings
 from underhost.streams.vsphere.watcher import VSphereSource
 
 SITE = "town"
+NO_MOVER = Moving()
 RUN: ContextVar[Any] = ContextVar("run", default=None)
 """The run of the pipeline that a callback belongs to."""
 COMMAND: ContextVar[str] = ContextVar("command", default="")
 """The id of the command that a callback carries out."""
 
 
-def settings() -> Settings:
-    """Every sink writes; an evictor that need not wait for long."""
+def settings(moving: Moving) -> Settings:
+    """Every sink writes, but the mover only where the seed has one; an evictor that need not wait for long."""
+    sinks = SinkSettings(labels=True, pod_labels=True, bindings=True, drs_rules=True, evictions=True, events=True)
     return Settings(
         site=SITE,
         kafka=KafkaSettings(embedded=MemoryFile.path, partitions=1),
         kubernetes=KubernetesSettings(simulated="town"),
         vsphere=VSphereSettings(simulated="town"),
-        sinks=SinkSettings(labels=True, pod_labels=True, bindings=True, drs_rules=True, evictions=True, events=True),
+        sinks=sinks.model_copy(update={"moves": moving.on, "drs_rules": moving.drs_rules}),
         evictions=EvictionSettings(wait=10.0, pause=60.0),
+        moves=moving.settings,
     )
 
 
@@ -78,11 +83,18 @@ class WatchedPipeline(Pipeline):
         self.is_over = True
 
 
+def decision_of(action: Action) -> str:
+    """The command's id; of a vMotion that is ordered once more after a restart that of the decision."""
+    if action.kind != MOVE or not isinstance(at := action.desired.get("at"), str):
+        return action.id
+    return f"{action.target} decided at {at}"
+
+
 class WatchedDispatcher(Dispatcher):
     """The dispatcher, under whose eyes each write knows its command."""
 
     async def _apply(self, action: Action, message: Any) -> Outcome:
-        COMMAND.set(action.id)
+        COMMAND.set(decision_of(action))
         return await super()._apply(action, message)
 
 
@@ -120,9 +132,10 @@ class Programs:
         faults: Faults,
         dice: random.Random,
         rival: Rival | None = None,
+        moving: Moving = NO_MOVER,
     ) -> None:
         self._loop, self._site, self._file, self._faults, self._dice = loop, site, file, faults, dice
-        self.number, self.violations, self._rival = 0, list[str](), rival
+        self.number, self.violations, self._rival, self._moving = 0, list[str](), rival, moving
         self._ended, self._kill_after = True, ""
         WatchedPipeline.newest = None
         self._context = copy_context()
@@ -136,6 +149,7 @@ class Programs:
         worker.Pipeline = WatchedPipeline  # type: ignore[misc]
         pipeline_run.Dispatcher = WatchedDispatcher  # type: ignore[misc]
         pipeline_run.FaustPublisher = self._publisher  # type: ignore[assignment,misc]
+        plan_in_turns(dice)
         self_check.in_background = lambda work, name: loop.run_in_executor(None, work)  # type: ignore[assignment]
 
     @property
@@ -214,7 +228,7 @@ class Programs:
             self._killed, self._stop = asyncio.Event(), asyncio.Event()
             context = self._context = copy_context()
             context.run(PROGRAM.set, self.number)
-            task = self._loop.create_task(worker.run_worker(settings(), **self._options()), context=context)
+            task = self._loop.create_task(worker.run_worker(settings(self._moving), **self._options()), context=context)
             killed = asyncio.ensure_future(self._killed.wait())
             await asyncio.wait([task, killed], return_when=asyncio.FIRST_COMPLETED)
             killed.cancel()
@@ -239,7 +253,7 @@ class Programs:
         return [kubernetes, VSphereSource(site, VSphereSettings(), publisher, unreliable, connect=self.vcenter.log_in)]
 
     def _writers(self) -> Writers:
-        site, told = self._site, self._told
+        site, told, mover = self._site, self._told, FailingMover(self._site.vsphere, self._faults)
 
         def of(writer: Any, version: Any) -> Any:
             return UnreliableWriter(writer, self._faults, version, self._asked, self._judge)
@@ -248,6 +262,7 @@ class Programs:
             kubernetes=of(site.kubernetes, lambda: site.kubernetes.store.version),
             drs=of(site.vsphere, lambda: site.vsphere.store.version),
             events=of(site.events, lambda: (site.kubernetes.store.version, told.changes)),
+            moves=of(mover, lambda: mover.version) if self._moving.on else None,
         )
 
     def _asked(self) -> None:

@@ -11,6 +11,7 @@ from math import ceil
 from typing import Any
 
 from support.simulation.operated import OperatedSite
+from trust.simulation.moving import PER_CLUSTER, PER_HOST
 from trust.simulation.server import Server
 from trust.simulation.town import STRANGER, vm_of
 
@@ -24,7 +25,7 @@ STATES = frozenset({"apply_node_labels", "replace_taints", "edit_rule", "set_pod
 
 
 ON_HOSTS = frozenset(
-    {"apply_node_labels", "merge_pod_labels", "add_rule", "edit_rule", "remove_rule", "request_eviction"}
+    {"apply_node_labels", "merge_pod_labels", "add_rule", "edit_rule", "remove_rule", "request_eviction", "relocate"}
 )
 """Requests that may be wrong where nobody knows on which hosts the VMs are now."""
 SILENCE = 95.0
@@ -49,6 +50,37 @@ class _Stay:
     until: float = float("inf")
 
 
+class Moves:
+    """The vMotions that workers have begun, by VM: those under way, and what has brought a VM where it is.
+
+    A vMotion that somebody has undone since may be wanted again by the same decision, after a restart.
+    """
+
+    def __init__(self) -> None:
+        self._under_way: dict[str, tuple[str, str]] = {}
+        self._decided: dict[str, tuple[str, str]] = {}
+
+    def begin(self, vm: str, from_: str, to: str, decision: str) -> bool:
+        """It begins; whether the same decision has brought the VM there already."""
+        again = self._decided.get(vm) == (decision, to)
+        self._under_way[vm], self._decided[vm] = (from_, to), (decision, to)
+        return again
+
+    def left(self, vm: str, host: str) -> None:
+        """The VM is on this host now."""
+        self._under_way.pop(vm, None)
+        if vm in self._decided and self._decided[vm][1] != host:
+            del self._decided[vm]
+
+    def too_many(self, vm: str, way: tuple[str, str]) -> str:
+        """The cap that forbids one more, from and to these hosts; "" where there is room."""
+        others = [other for each, other in self._under_way.items() if each != vm]
+        if len(others) >= PER_CLUSTER:
+            return f"{len(others)} others are moving"
+        full = [host for host in way if sum(host in other for other in others) >= PER_HOST]
+        return f"host {full[0]} has a VM moving already" if full else ""
+
+
 class Writes:
     """The writes to one site, by a `clock` in seconds; `api` and `vcenter` are whom the workers watch.
 
@@ -64,6 +96,7 @@ class Writes:
         self._stays: dict[str, list[_Stay]] = defaultdict(list)
         self._labelled: dict[str, int] = {}
         self._taken: dict[str, float] = {}
+        self._moves = Moves()
         for vm in site.vsphere.vms().values():
             self._stays[vm.id].append(_Stay(site.vsphere.host(vm.host).name))
         site.vsphere.store.listen(self._on_vm)
@@ -76,6 +109,7 @@ class Writes:
                 for last in stays[-1:]:
                     last.until = self._clock()
                 stays.append(_Stay(name))
+                self._moves.left(change.value.id, change.value.host)
 
     def _on_node(self, change: Change) -> None:
         """Since when a node's host label is a stranger's."""
@@ -98,6 +132,8 @@ class Writes:
                 return f"{server.name} had been silent for {silence:.0f} s when this command began"
         if name == "apply_node_labels" and self._taken.get(args[0], float("inf")) < self._begun[command]:
             return "the label was another controller's before this command began"
+        if name == "relocate":
+            return self._moves_too_many(command, *args)
         return self._breaks_a_budget(*args) if name == "request_eviction" else ""
 
     def made(self, by: Writer, name: str, args: tuple[Any, ...], wrong: str) -> None:
@@ -107,7 +143,11 @@ class Writes:
             self.violations.append(f"{what} was written by {by.fault}")
         if wrong:
             self.violations.append(f"{what}: {wrong}")
-        if name not in STATES and (by.command, what) in self._made:
+        if name == "relocate":
+            vm, host = args
+            if self._moves.begin(vm, self._site.vsphere.vm(vm).host, host, by.command):
+                self.violations.append(f"{by.command} took effect twice: {what}")
+        elif name not in STATES and (by.command, what) in self._made:
             self.violations.append(f"command {by.command} took effect twice: {what}")
         self._made.add((by.command, what))
         if name == "apply_node_labels":
@@ -126,6 +166,13 @@ class Writes:
             return self.violations.append(f"the label of node {node} goes back to {host} ({hosts})")
         # Of several stays the first that it may mean: it lags behind.
         self._labelled[vm] = next(number for number in at if number >= before)
+
+    def _moves_too_many(self, command: str, vm: str, host: str) -> str:
+        """The cap that forbids one more vMotion now; nothing where somebody has moved the VM meanwhile."""
+        stays = self._stays[vm]
+        if len(stays) > 1 and stays[-2].until > self._begun[command]:
+            return ""
+        return self._moves.too_many(vm, (self._site.vsphere.vm(vm).host, host))
 
     def _breaks_a_budget(self, namespace: str, name: str, uid: str) -> str:
         """The budget that forbids the pod's end now, counted from the pods themselves."""

@@ -9,14 +9,17 @@ import pytest
 from support.sites.shop import a_shop
 from support.sites.shown import ShownSite
 
+from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.http.doors.door import Door
 from underhost.agents.http.doors.token import TokenFile
 from underhost.agents.planner.terms import RepairTerms
 from underhost.agents.sinks.moves.campaign import Campaign, Campaigns
+from underhost.agents.site.snapshot import Options
 from underhost.schemas.errors import Unreachable
 
 TOKEN = "correct-horse-battery-staple"
 SHOP = a_shop()
+ADVICE = next(one.id for one in Evaluator(Options()).update(SHOP).findings if one.severity == "drift")
 
 
 class Repairs:
@@ -88,7 +91,8 @@ async def test_one_that_nobody_has_begun_here_is_not_there(asked: Asked) -> None
     ("body", "status", "why"),
     [
         ({"only": ["shopp"]}, 422, "namespace shopp is not there; did you mean shop?"),
-        ({"for": "f0"}, 422, "finding f0: not there"),
+        ({"for": "f0"}, 422, "finding f0: not there, or no move ends it"),
+        ({"for": ADVICE}, 422, f"finding {ADVICE}: not there, or no move ends it"),
         ({"at": "1h"}, 422, "at: what is past cannot be repaired any more"),
         ({"maxVmotions": -1}, 422, "Expected `int` >= 0 - at `$.maxVmotions`"),
         ({"site": "other"}, 404, "no site 'other' here; there is: prod"),

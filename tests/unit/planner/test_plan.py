@@ -1,5 +1,6 @@
 """What `underhost repair` plans, case by case: which VM moves, which pod goes, what stays and why."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -7,9 +8,11 @@ import pytest
 from msgspec import structs
 from support.build import HOST, Built, a_budget, a_node, a_pod, a_site, a_workload, nodes, term
 
+from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.planner.fleet import Room
 from underhost.agents.planner.plan import repair
 from underhost.agents.planner.terms import RepairTerms
+from underhost.agents.repair.evictions import Repair, Repairs
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.documents import RepairPlan, to_json
 from underhost.schemas.errors import InputError
@@ -105,6 +108,13 @@ def test_a_rule_that_a_person_wrote_keeps_vms_apart_all_the_same() -> None:
     assert moves(repair(site, Options())) == [("n2", "esx-1", "esx-3")]
 
 
+def test_a_host_that_does_not_say_what_it_has_takes_anything_and_the_plan_says_so() -> None:
+    site = with_host(with_host(SITE, "h2", memory_mib=0), "h3", memory_mib=8192)
+    plan = repair(site, Options())
+    assert [(from_, to) for _, from_, to in moves(plan)] == [("esx-1", "esx-2")]
+    assert [(one.what, one.why) for one in plan.not_judged] == [("the room of 1 host", "the inventory does not say it")]
+
+
 def test_what_stays_is_told_with_its_smallest_reason() -> None:
     site = two_on_one_host(hosts=1, overrides={"vm-n1": "manual"})
     site = replace(site, hosts={**site.hosts, "h3": EsxiHost(id="h3", name="esx-3", cluster="C1")})
@@ -122,15 +132,15 @@ def test_what_stays_is_told_with_its_smallest_reason() -> None:
     assert left.would_help == ["let VM n1 move", "let VM n2 move"]
 
 
-def misplaced(*more: Built) -> Snapshot:
-    """A pod on a node that its selector excludes; n2 and n3 would do."""
+def misplaced(*more: Built, would_do: Sequence[str] = ("n3",), scheduler: str = "default-scheduler") -> Snapshot:
+    """A pod on a node that its selector excludes, and another replica on n2; these nodes would do."""
     pod = (
         a_pod("web-1")
         .labels(app="web")
         .owned_by("ReplicaSet/web")
-        .spec(nodeSelector={"disk": "ssd"}, schedulerName="default-scheduler")
+        .spec(nodeSelector={"disk": "ssd"}, schedulerName=scheduler)
     )
-    ssd = [a_node(name).labels(disk="ssd") for name in ("n2", "n3")]
+    ssd = [a_node(name).labels(disk="ssd" if name in would_do else None) for name in ("n2", "n3")]
     owner = a_workload("ReplicaSet", "web", 2)
     other = a_pod("web-2").labels(app="web").owned_by("ReplicaSet/web").on("n2")
     return a_site(a_node("n1"), *ssd, owner, pod.on("n1"), other, *more, on={"n1": "h1", "n2": "h2", "n3": "h3"})
@@ -175,6 +185,38 @@ def test_a_pod_that_may_land_where_a_host_is_shared_is_not_evicted() -> None:
     [left] = repair(site, Options()).unrepairable
     assert left.conflict == [
         "shop/web-1 cannot be evicted: its scheduler may put the next one where more is broken than now"
+    ]
+
+
+def evictor_would(site: Snapshot) -> list[str]:
+    """The pods that the evictor would evict for what is broken."""
+    evaluator, terms = Evaluator(Options()), RepairTerms().evictions
+    report = evaluator.update(site)
+    assert terms is not None
+    found = Repairs(site, report, evaluator, terms).of(report.findings)
+    return [each.candidate.pod for each in found if isinstance(each, Repair)]
+
+
+@pytest.mark.parametrize("scheduler", ["underhost", "default-scheduler"])
+@pytest.mark.parametrize(
+    ("would_do", "goes"),
+    [
+        pytest.param(("n3",), True, id="to a host of its own"),
+        pytest.param(("n2",), False, id="only to the host of the other replica"),
+        pytest.param(("n2", "n3"), True, id="to one of both"),
+    ],
+)
+def test_the_plan_evicts_what_the_evictor_would(would_do: Sequence[str], goes: bool, scheduler: str) -> None:
+    site = misplaced(would_do=would_do, scheduler=scheduler)
+    assert evictor_would(site) == (["shop/web-1"] if goes else [])
+    plan = repair(site, Options())
+    assert [step.pod for step in plan.steps] == evictor_would(site)
+
+
+def test_a_pod_whose_next_one_could_only_join_its_other_replicas_stays_and_the_plan_says_why() -> None:
+    [left] = repair(misplaced(would_do=("n2",)), Options()).unrepairable
+    assert left.conflict == [
+        "shop/web-1 cannot be evicted: the next one would share its host with all its other replicas"
     ]
 
 

@@ -13,9 +13,10 @@ import pytest
 
 from underhost.agents.commands.handlers.asyncapi import asyncapi_text
 from underhost.schemas.asyncapi import document
+from underhost.schemas.commands import RESUME, WRITTEN
 from underhost.schemas.json_schema import schemas_of
 from underhost.schemas.kubernetes import Pod, decode
-from underhost.schemas.records import Domain, FindingEvent, Listed, NodeHost
+from underhost.schemas.records import Action, Domain, FindingEvent, Listed, NodeHost
 from underhost.schemas.topics import TOPICS
 from underhost.schemas.vsphere import DrsRule
 from underhost.streams.cloudevents import cloud_event
@@ -32,6 +33,13 @@ def test_the_document_is_asyncapi_3() -> None:
 def test_the_page_in_docs_is_the_document_of_today() -> None:
     page = ROOT / "docs/reference/asyncapi.yaml"
     assert page.read_text() == asyncapi_text(), f"run: underhost topics -o asyncapi > {page.relative_to(ROOT)}"
+
+
+@pytest.mark.parametrize("kind", [*WRITTEN, RESUME])
+def test_every_kind_of_command_is_told_with_its_target_and_what_it_desires(kind: str) -> None:
+    said = schemas_of([Action])["Action"]["description"]
+    kinds, targets, desired = re.split(r"`target` names|`desired` by kind", said)
+    assert all(re.search(rf"(?<![\w-]){kind}(?![\w-])", part) for part in (kinds, targets, desired))
 
 
 def test_every_topic_is_a_channel_with_its_name_and_clean_up() -> None:

@@ -161,6 +161,7 @@ def outcome(kind: str, target: str, result: str, reason: str, id_: str = "o1") -
 
 
 LABEL, PAIR = "node/n1", {"cluster": "C0", "type": "anti-affinity", "vms": ["vm-1", "vm-2"], "mandatory": False}
+MOVED = "moved from host esx-1 to host esx-2"
 EVICTED = "evicted from n1; the next one fits on n2"
 EVICT = {"uid": "u", "at": "", "node": "n1", "to": "n2"}
 
@@ -221,6 +222,22 @@ EVICT = {"uid": "u", "at": "", "node": "n1", "to": "n2"}
             id="a rule that vCenter does not take",
         ),
         pytest.param(outcome("drs-rule", "drs-rule/C0/x", "applied", "removed the rule"), {}, [], id="of nobody known"),
+        pytest.param(
+            outcome("move", "vm/vm-1", "applied", MOVED), {}, [("Node n1", "Normal", "RepairMove", MOVED)],
+            id="a VM is moved",
+        ),
+        pytest.param(
+            outcome("move", "vm/vm-2", "refused", "it is left to a person"), {},
+            [("Node n2", "Warning", "RepairMoveRefused", "it is left to a person")],
+            id="a VM that is moved no more",
+        ),
+        pytest.param(
+            outcome("move", "vm/vm-1", "failed", "the vMotion failed"), {},
+            [("Node n1", "Warning", "RepairMoveFailed", "the vMotion failed")],
+            id="a vMotion that fails",
+        ),
+        pytest.param(outcome("move", "vm/vm-1", "dry-run", "would move it"), {}, [], id="a dry run moves nothing"),
+        pytest.param(outcome("move", "vm/vm-9", "applied", MOVED), {}, [], id="a VM that is no node any more"),
         pytest.param(outcome("label", LABEL, "dry-run", "would set k=esx-1"), {}, [], id="a dry run changes nothing"),
         pytest.param(outcome("label", LABEL, "noop", "is so already"), {}, [], id="what was so already"),
         pytest.param(outcome("bind", "pod/shop/db-0", "applied", "bound"), {}, [], id="a binding"),

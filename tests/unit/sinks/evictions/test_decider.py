@@ -9,7 +9,7 @@ from support.build import BudgetBuilder, a_budget
 from support.sites.town import Town, adversary
 
 from underhost.schemas import kubernetes as k8s
-from underhost.schemas.records import Action, Outcome
+from underhost.schemas.records import Action, Finding, Outcome
 from underhost.streams.settings.sinks import EvictionSettings
 
 NOW = EvictionSettings(wait=0)
@@ -408,8 +408,8 @@ class Moves:
     def __init__(self) -> None:
         self.left, self.hurried = set[str](), set[str]()
 
-    def leaves(self, finding: str) -> bool:
-        return finding in self.left
+    def leaves(self, finding: Finding) -> bool:
+        return finding.id in self.left
 
     def hurries(self, finding: str) -> bool:
         return finding in self.hurried

@@ -1,6 +1,7 @@
 """When the mover moves: a plan's first wave, re-checked and within its caps, then the plan anew; never in a loop."""
 
 import pytest
+from support.build import a_pod, a_workload
 from support.sites.moving import MovingSite, replicas
 
 from underhost.agents.planner.terms import RepairTerms
@@ -230,20 +231,29 @@ async def test_a_finding_is_left_to_the_evictor_once_no_vmotion_ends_it() -> Non
     site = a_pair(hosts=1)
     decider = site.decider()
     [finding] = decider._evaluator.update(site.snapshot()).findings[:1]
-    assert not decider.leaves(finding.id)
+    assert not decider.leaves(finding)
     site.decide(decider)
-    assert decider.leaves(finding.id)
+    assert decider.leaves(finding)
     site.host("h1", state="connected")
     movable = a_pair()
     other = movable.decider()
     movable.decide(other)
-    assert not other.leaves(finding.id)
+    assert not other.leaves(finding)
 
 
 def test_where_nobody_moves_vms_everything_is_left_to_the_evictor() -> None:
     site = a_pair()
     decider = site.decider(enabled=False)
-    assert (site.decide(decider), site.plans.asked, decider.leaves("any")) == ([], [], True)
+    [finding] = decider._evaluator.update(site.snapshot()).findings[:1]
+    assert (site.decide(decider), site.plans.asked, decider.leaves(finding)) == ([], [], True)
+
+
+def test_a_finding_that_no_vmotion_is_made_for_is_left_to_the_evictor_at_once() -> None:
+    pods = [a_pod(f"web-{at}").labels(app="web").owned_by("ReplicaSet/web").on(f"n{at}") for at in (1, 2)]
+    site = MovingSite({"n1": "h1", "n2": "h1"}, a_workload("ReplicaSet", "web", 2), *pods)
+    decider = site.decider()
+    [finding] = decider._evaluator.update(site.snapshot()).findings
+    assert (finding.severity, site.decide(decider), decider.leaves(finding)) == ("co-located", [], True)
 
 
 # ---------------------------------------------------------------------------------------------------- after a restart
@@ -274,6 +284,60 @@ async def test_a_vm_that_has_arrived_meanwhile_is_not_moved_again() -> None:
     site.vcenter.at["vm-n2"] = "h2"
     decider = site.decider(earlier=[before])
     assert await site.run(decider, 120) == []
+
+
+LOST = "vCenter v: no answer in time"
+
+
+async def test_a_move_whose_answer_is_lost_is_ordered_once_more_and_counts_until_then() -> None:
+    site = three_pairs()
+    decider = site.decider(MoveSettings(wait=0, per_cluster=1))
+    [first] = site.decide(decider)
+    await site.vcenter.relocate(first.target.removeprefix("vm/"), "h2")  # which vCenter has begun
+    decider.observe(outcome(first, "failed", LOST), site.now)
+    assert site.decide(decider, 4.0) == []
+    [again] = site.decide(decider, 1.0)
+    assert (again.target, again.desired) == (first.target, first.desired)
+    site.vcenter.under_way.clear()
+    assert await site.carry_out(decider, [again]) == ["applied"]
+    assert await site.run(decider, 200) == ["applied"] * 2
+    assert len({vm for vm, _ in site.vcenter.moves}) == 3
+
+
+async def test_a_move_whose_answer_is_lost_has_its_end_told_to_whoever_follows_it() -> None:
+    site = a_pair()
+    decider = site.decider(MoveSettings(automatic=False))
+    campaign = site.campaigns.begin(RepairTerms(evictions=None))
+    [first] = site.decide(decider)
+    decider.observe(outcome(first, "failed", LOST), site.now)
+    assert [step.state for step in campaign.progress.steps] == ["failed"]
+    assert await site.run(decider, 20) == ["applied"]
+    assert [(step.id, step.state) for step in campaign.progress.steps] == [(first.id, "applied")]
+    assert campaign.progress.state == "ended"
+
+
+async def test_a_move_whose_answer_was_lost_before_a_restart_is_ordered_once_more() -> None:
+    site = a_pair()
+    [before] = site.decide(site.decider())
+    later = site.decider(earlier=[before], outcomes=[outcome(before, "failed", LOST)])
+    [again] = site.decide(later, 20.0)
+    assert (again.target, again.desired) == (before.target, before.desired)
+
+
+async def test_what_is_not_right_any_more_is_not_ordered_once_more() -> None:
+    site = a_pair()
+    [before] = site.decide(site.decider())
+    site.host("h2", state="maintenance")
+    [other] = site.decide(site.decider(earlier=[before]), 20.0)
+    assert ordered([other]) == [("vm/vm-n2", "h1", "h3")]
+
+
+async def test_a_command_that_nobody_carried_out_in_time_is_no_move_that_somebody_has_undone() -> None:
+    site = a_pair()
+    [before] = site.decide(site.decider())
+    decider = site.decider(earlier=[before])
+    [anew] = site.decide(decider, 400.0)
+    assert (anew.target, anew.desired.get("vain")) == (before.target, None)
 
 
 async def test_what_was_in_vain_is_remembered() -> None:
@@ -325,6 +389,29 @@ async def test_what_nothing_ends_is_told_as_left() -> None:
     campaign = site.campaigns.begin(RepairTerms(evictions=None))
     await site.run(decider, 5)
     assert (campaign.progress.state, len(campaign.progress.left_findings)) == ("ended", 1)
+
+
+async def test_rules_that_contradict_one_another_are_told_as_the_reason() -> None:
+    site = a_pair()
+    site.rules = [DrsRule("together", "affinity", ["vm-n1", "vm-n2"], cluster="C0")]
+    decider = site.decider(MoveSettings(automatic=False))
+    campaign = site.campaigns.begin(RepairTerms(evictions=None))
+    assert await site.run(decider, 5) == []
+    [left] = campaign.progress.left_findings
+    assert (campaign.progress.state, campaign.progress.why) == (
+        "ended",
+        f"{left.id} stays: VM n1 stays where it is: DRS rule together keeps it with others; "
+        "VM n2 stays where it is: DRS rule together keeps it with others; no evictions are asked for",
+    )
+
+
+async def test_a_host_that_does_not_say_what_it_has_is_tried_and_vcenter_has_the_last_word() -> None:
+    site = a_pair(mib=8192)
+    for host in ("h2", "h3", "h4"):
+        site.host(host, memory_mib=0)
+    site.vcenter.refusals = [Refused("vCenter v: InsufficientResourcesFault: no memory")]
+    assert await site.run(site.decider(), 60) == ["refused", "applied"]
+    assert site.outcomes[0].reason == "the vMotion failed: vCenter v: InsufficientResourcesFault: no memory"
 
 
 async def test_one_repair_at_a_time() -> None:

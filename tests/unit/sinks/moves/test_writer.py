@@ -1,0 +1,150 @@
+"""What the mover asks a vCenter, call by call; whether it may write is asked last."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyVmomi import vim, vmodl
+
+from underhost.agents.sinks.moves.writer import VSphereVmMover
+from underhost.schemas.errors import Gone, Refused, Unreachable
+from underhost.streams.before_write import WriteQuestion
+from underhost.streams.settings.clusters import VSphereSettings
+from underhost.streams.vsphere.client import Session
+
+READ, MOVE, LOGIN, ASKED = "RetrievePropertiesEx", "Relocate", "login", "asked"
+
+
+class FakeServer:
+    """A vCenter below pyVmomi: VM vm-1 on host h1 of cluster C0, where h2 is, too; h9 is in C1.
+
+    Attributes:
+        calls: all that was asked of it, in order. faults: raised by the next relocations. tasks: how tasks stand.
+    """
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.faults: list[Exception] = []
+        self.tasks: dict[str, vim.TaskInfo] = {}
+
+    async def log_in(self, settings: VSphereSettings) -> Session:
+        self.calls.append(LOGIN)
+        content: Any = SimpleNamespace(
+            rootFolder=vim.Folder("root", self),
+            propertyCollector=vmodl.query.PropertyCollector("collector", self),
+            sessionManager=vim.SessionManager("sessions", self),
+        )
+        return Session("v:443", content)
+
+    def InvokeMethod(self, one: Any, info: Any, arguments: Any) -> Any:  # as pyVmomi spells it
+        self.calls.append(info.name)
+        if info.name == READ:
+            path = vmodl.DynamicProperty(name="runtime.host", val=vim.HostSystem("h1", self))
+            found = vmodl.query.PropertyCollector.ObjectContent(obj=vim.VirtualMachine("vm-1", self), propSet=[path])
+            return vmodl.query.PropertyCollector.RetrieveResult(objects=[found])
+        if info.name == MOVE:
+            if self.faults:
+                raise self.faults.pop()
+            return vim.Task(f"task-{arguments[0].host._GetMoId()}", self)
+        return None
+
+    def InvokeAccessor(self, one: Any, info: Any) -> Any:
+        self.calls.append(info.name)
+        if info.name == "parent":
+            return vim.ClusterComputeResource("C1" if one._GetMoId() == "h9" else "C0", self)
+        return self.tasks[one._GetMoId()] if info.name == "info" else str(one._GetMoId())
+
+
+@pytest.fixture
+def server() -> FakeServer:
+    return FakeServer()
+
+
+def a_mover(server: FakeServer) -> VSphereVmMover:
+    return VSphereVmMover(VSphereSettings(url="https://v/sdk"), connect=server.log_in)
+
+
+async def test_whether_it_may_write_is_asked_right_before_the_relocation(server: FakeServer) -> None:
+    with WriteQuestion(lambda: server.calls.append(ASKED)):
+        assert await a_mover(server).relocate("vm-1", "h2") == "task-h2"
+    assert server.calls == [LOGIN, READ, "parent", "parent", ASKED, MOVE]
+
+
+async def test_a_worker_that_may_not_write_any_more_relocates_nothing(server: FakeServer) -> None:
+    def lost() -> None:
+        raise Unreachable("the lease is lost")
+
+    with WriteQuestion(lost), pytest.raises(Unreachable, match="the lease is lost"):
+        await a_mover(server).relocate("vm-1", "h2")
+    assert (READ in server.calls, MOVE in server.calls) == (True, False)
+
+
+async def test_a_session_that_has_ended_is_replaced_and_it_is_asked_once_more(server: FakeServer) -> None:
+    server.faults = [vim.fault.NotAuthenticated()]
+    with WriteQuestion(lambda: server.calls.append(ASKED)):
+        assert await a_mover(server).relocate("vm-1", "h2") == "task-h2"
+    read = [LOGIN, READ, "parent", "parent", ASKED, MOVE]
+    assert server.calls == read * 2
+
+
+async def test_what_only_looks_asks_nothing(server: FakeServer) -> None:
+    server.tasks["task-1"] = vim.TaskInfo(state="running")
+    with WriteQuestion(lambda: server.calls.append(ASKED)):
+        assert not await a_mover(server).is_done("task-1")
+    assert ASKED not in server.calls
+
+
+async def test_a_host_of_another_cluster_is_refused_before_anything_is_moved(server: FakeServer) -> None:
+    with pytest.raises(Refused, match="host h9 is in another cluster than VM vm-1"):
+        await a_mover(server).relocate("vm-1", "h9")
+    assert MOVE not in server.calls
+
+
+@pytest.mark.parametrize(
+    ("fault", "error", "said"),
+    [
+        pytest.param(
+            vim.fault.NoPermission(privilegeId="Resource.HotMigrate"),
+            Refused,
+            "vCenter v:443: permission Resource.HotMigrate is missing",
+            id="a right that is missing",
+        ),
+        pytest.param(
+            vmodl.fault.ManagedObjectNotFound(msg="gone"), Gone, "vCenter v:443: gone", id="a VM that is gone"
+        ),
+        pytest.param(
+            vim.fault.InsufficientResourcesFault(msg="no\nroom"),
+            Refused,
+            "vCenter v:443: InsufficientResourcesFault: no room",
+            id="a host that is full",
+        ),
+    ],
+)
+async def test_what_vcenter_answers_a_relocation_is_one_line(
+    server: FakeServer, fault: Exception, error: type[Exception], said: str
+) -> None:
+    server.faults = [fault]
+    with pytest.raises(error) as raised:
+        await a_mover(server).relocate("vm-1", "h2")
+    assert str(raised.value) == said
+
+
+@pytest.mark.parametrize(
+    ("info", "done"),
+    [
+        pytest.param(vim.TaskInfo(state="queued"), False, id="queued"),
+        pytest.param(vim.TaskInfo(state="running"), False, id="running"),
+        pytest.param(vim.TaskInfo(state="success"), True, id="ended well"),
+        pytest.param(vim.TaskInfo(state="error"), True, id="failed, and nobody says why: the VM itself is looked at"),
+    ],
+)
+async def test_a_task_is_followed_to_its_end(server: FakeServer, info: vim.TaskInfo, done: bool) -> None:
+    server.tasks["task-1"] = info
+    assert await a_mover(server).is_done("task-1") is done
+
+
+async def test_why_a_task_has_failed_is_told(server: FakeServer) -> None:
+    fault = vim.fault.InvalidPowerState(msg="switched off")
+    server.tasks["task-1"] = vim.TaskInfo(state="error", error=fault)
+    with pytest.raises(Refused, match="vCenter v:443: InvalidPowerState: switched off"):
+        await a_mover(server).is_done("task-1")
