@@ -13,6 +13,7 @@ from functools import partial
 
 from underhost.agents.sinks import shown
 from underhost.agents.sinks.evictions.sink import outdated
+from underhost.agents.sinks.maintenance.sink import outdated as outdated_maintenance
 from underhost.agents.sinks.moves.vain import outdated as outdated_move
 from underhost.agents.sinks.parts import DeciderParts, SinkParts, eviction_terms
 from underhost.agents.sinks.ports import Decider, Sink, Writers
@@ -161,6 +162,33 @@ def _move_decider(parts: DeciderParts) -> Decider:
     return parts.mover
 
 
+def _maintenance_sink(parts: SinkParts) -> Sink:
+    from underhost.agents.sinks.maintenance.sink import MaintenanceSink
+
+    assert parts.writers.maintenance is not None
+    enabled, within = parts.settings.sinks.maintenance, parts.settings.maintenance.timeout
+    return MaintenanceSink(
+        parts.writers.maintenance, enabled=enabled, within=within, vms=parts.vms, refresh=parts.refresh
+    )
+
+
+def _maintenance_decider(parts: DeciderParts) -> Decider:
+    from underhost.agents.sinks.maintenance.decider import MaintenanceDecider
+    from underhost.agents.sinks.moves.planning import PlansBeside, maintenance_plan
+
+    return MaintenanceDecider(
+        parts.settings.maintenance,
+        parts.room,
+        parts.evaluator,
+        PlansBeside(parts.options, maintenance_plan),
+        parts.mover.moving,
+        parts.asked,
+        enabled=parts.settings.sinks.maintenance,
+        earlier=parts.earlier,
+        outcomes=parts.outcomes,
+    )
+
+
 def _eviction_sink(parts: SinkParts) -> Sink:
     from underhost.agents.sinks.evictions.sink import EvictionSink
 
@@ -279,6 +307,20 @@ _ROWS = (
         shows=shown.move_shown,
         stands=300.0,
         outdated=outdated_move,
+    ),
+    CommandKind(
+        commands.MAINTENANCE,
+        role="mover",  # which empties the host first: two workers could not take turns at that
+        writer="maintenance",
+        state=topics.SOURCE_TOPICS,
+        derived=(topics.ACTIONS, topics.OUTCOMES),
+        sink=_maintenance_sink,
+        decider=_maintenance_decider,
+        lanes=4,
+        patience=7200.0,
+        shows=shown.maintenance_shown,
+        stands=300.0,
+        outdated=outdated_maintenance,
     ),
     CommandKind(
         commands.EVICT,

@@ -19,6 +19,7 @@ class MoveUnderWay:
     Attributes:
         ids: of its command; of a command of an earlier run that is ordered once more there are two.
         applied: when the sink has said so, seen: when the picture has shown it; None before.
+        repairs: whether it is to end a finding, and its VM therefore to stay where it is moved to.
     """
 
     ids: frozenset[str]
@@ -29,6 +30,7 @@ class MoveUnderWay:
     at: float
     applied: float | None = None
     seen: float | None = None
+    repairs: bool = True
 
 
 class MovePace:

@@ -101,7 +101,7 @@ class MovesInVain:
             past = self._past[vm] = _Past(desired.vain, at, desired.why, said=bool(desired.refuse))
             if result is None or desired.refuse:
                 continue
-            if result.result in DONE:
+            if result.result in DONE and desired.because:
                 past.to, past.arrived = desired.to, at
             elif result.reason.startswith(VAIN):
                 self.failed(vm, desired.to, result.reason, at)

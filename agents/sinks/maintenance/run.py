@@ -1,0 +1,59 @@
+"""A maintenance that a person has asked for: which hosts have their turn, and how far it is.
+
+In: terms, from whoever asks; hosts and vMotions as they are begun and end, from the decider. Out: progress, for whoever
+follows it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from underhost.agents.sinks.moves.campaign import ACTING, ENDED, PLANNING, Asked
+from underhost.schemas.documents import MaintainedHost, MaintenanceProgress
+
+if TYPE_CHECKING:
+    from underhost.agents.whatif.maintenance import Chosen
+
+WAITING, EMPTYING, ENTERING, IN_MODE, LEAVING, HAD = "waiting", "emptying", "entering", "maintenance", "leaving", "done"
+"""The states of a host, in their order."""
+
+
+@dataclass(frozen=True)
+class MaintenanceTerms:
+    """Which hosts have their turn. `out`: each is taken out of maintenance mode again, as soon as it is in it."""
+
+    chosen: "Chosen"
+    out: bool = False
+
+
+class MaintenanceRun(Asked[MaintenanceProgress]):
+    """One maintenance. `terms` say what is asked.
+
+    Attributes:
+        is_taken: whether a decider has begun it: no other one knows what that has seen.
+    """
+
+    what = "maintenance"
+
+    def __init__(self, site: str, terms: MaintenanceTerms) -> None:
+        super().__init__()
+        self.terms, self.is_taken = terms, False
+        self.progress = MaintenanceProgress(
+            id=self.id, site=site, state=PLANNING, hosts=[], steps=[], why="", done=False
+        )
+
+    def plan(self, names: Iterable[str]) -> None:
+        """These hosts will have their turn, in this order."""
+        hosts = [MaintainedHost(name, WAITING) for name in names]
+        self.progress = replace(self.progress, state=ACTING, hosts=hosts)
+
+    def host(self, name: str, state: str) -> None:
+        """A host is in another state."""
+        hosts = [replace(one, state=state) if one.host == name else one for one in self.progress.hosts]
+        self.progress = replace(self.progress, hosts=hosts, why="")
+
+    def end(self, why: str = "") -> None:
+        """Nothing more is done: every host had its turn, or `why` not."""
+        self.progress = replace(self.progress, state=ENDED, why=why, done=not why)
