@@ -1,5 +1,5 @@
-"""`/api/v1/repair/apply` and `/api/v1/maintenance/apply`: a repair, or maintenance of hosts, is carried out by the worker
-that may move VMs, and followed to its end.
+"""`/api/v1/repair/apply` and `/api/v1/maintenance/apply`: a repair, or maintenance of hosts, is carried out by the
+worker that may move VMs, and followed to its end.
 
 In: the body of a request, as for `/api/v1/repair` and `/api/v1/maintain`. Out: a `RepairProgress`, a
 `MaintenanceProgress`; its id asks how far it is by then. The plan is the worker's own, made of its newest picture, and

@@ -25,9 +25,9 @@ VERSION = "3.1.0"
 JSON = "application/json"
 DESCRIPTION = (
     "What a worker of Underhost shows, and the questions that it answers. Only repairs and maintenance that are "
-    "carried out, and the verbs of the extender, change anything. Where `web.tokenFile` is set, whatever costs more than reading what is "
-    "held needs the token. Every error is an `ErrorDocument`. What one client may cost is bounded: 429 and 503 mean "
-    "that asking again later helps."
+    "carried out, and the verbs of the extender, change anything. Where `web.tokenFile` is set, whatever costs more "
+    "than reading what is held needs the token. Every error is an `ErrorDocument`. What one client may cost is "
+    "bounded: 429 and 503 mean that asking again later helps."
 )
 WHY = {
     400: "No HTTP, or no such question.",

@@ -1,9 +1,9 @@
-"""A vCenter's HTTPS front that a test may have refuse relocations, or hold their answers."""
+"""A vCenter's HTTPS front that a test may have refuse relocations or changes of a host's mode, or hold answers."""
 
 import http.client
 import re
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -12,14 +12,20 @@ from threading import Event, Thread
 from support.processes.authority import Authority
 from support.processes.vcsim import Vcsim
 
-REFUSED = (
-    b'<?xml version="1.0"?><soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/" '
-    b'xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"><soapenv:Body><soapenv:Fault>'
-    b"<faultcode>ServerFaultCode</faultcode><faultstring>refused</faultstring><detail>"
-    b'<NoPermissionFault xmlns="urn:vim25" xsi:type="NoPermission"><object type="VirtualMachine">vm-0</object>'
-    b"<privilegeId>Resource.HotMigrate</privilegeId></NoPermissionFault>"
-    b"</detail></soapenv:Fault></soapenv:Body></soapenv:Envelope>"
-)
+XML = {"Content-Type": "text/xml; charset=utf-8"}
+MODE = re.compile(rb"<(Enter|Exit)MaintenanceMode_Task.*?<_this[^>]*>([^<]+)<", re.DOTALL)
+
+
+def refused(kind: str, privilege: str) -> bytes:
+    """The answer to who has no right to an object of this kind."""
+    return (
+        '<?xml version="1.0"?><soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/" '
+        'xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"><soapenv:Body><soapenv:Fault>'
+        "<faultcode>ServerFaultCode</faultcode><faultstring>refused</faultstring><detail>"
+        f'<NoPermissionFault xmlns="urn:vim25" xsi:type="NoPermission"><object type="{kind}">one-0</object>'
+        f"<privilegeId>{privilege}</privilegeId></NoPermissionFault>"
+        "</detail></soapenv:Fault></soapenv:Body></soapenv:Envelope>"
+    ).encode()
 
 
 class SoapProxy:
@@ -29,6 +35,8 @@ class SoapProxy:
         refusals: so many of the next relocations are refused.
         holding: while set, the answers of relocations are held back; `held` tells that one is.
         relocations: (VM, host) of each relocation that was handed on, morefs.
+        mode_refusals: so many of the next changes of a host's mode are refused.
+        modes: (host, `Enter` or `Exit`) of each change that was handed on, morefs; `on_mode` is called before.
     """
 
     def __init__(self, vcsim: Vcsim, folder: Path) -> None:
@@ -39,6 +47,9 @@ class SoapProxy:
         self.refusals = 0
         self.holding, self.held, self.free = False, Event(), Event()
         self.relocations: list[tuple[str, str]] = []
+        self.mode_refusals = 0
+        self.modes: list[tuple[str, str]] = []
+        self.on_mode: Callable[[str, str], None] = lambda host, mode: None
         self.url = ""
 
     @contextmanager
@@ -63,7 +74,15 @@ class SoapProxy:
         relocation = re.search(rb"<RelocateVM_Task.*?<_this[^>]*>([^<]+)<.*?<host[^>]*>([^<]+)<", body, re.DOTALL)
         if relocation is not None and self.refusals:
             self.refusals -= 1
-            return 500, REFUSED, {"Content-Type": "text/xml; charset=utf-8"}
+            return 500, refused("VirtualMachine", "Resource.HotMigrate"), XML
+        mode = MODE.search(body)
+        if mode is not None and self.mode_refusals:
+            self.mode_refusals -= 1
+            return 500, refused("HostSystem", "Host.Config.Maintenance"), XML
+        if mode is not None:
+            change = mode[2].decode(), mode[1].decode()
+            self.on_mode(*change)
+            self.modes.append(change)
         connection = http.client.HTTPSConnection("127.0.0.1", self._port, context=self._trusted)
         try:
             connection.request(method, path, body, headers)
