@@ -111,15 +111,16 @@ class FindingEvent(_Record, frozen=True, omit_defaults=True):
 
 
 class Action(_Record, frozen=True):
-    """A command to a sink. `kind` is label, bind, drs-rule, move, evict, event or resume; `target` names one object.
+    """A command to a sink. `kind` is label, bind, drs-rule, move, maintenance, evict, event or resume.
 
-    Targets: label `node/NAME`; bind and evict `pod/NAMESPACE/NAME`; drs-rule `drs-rule/CLUSTER/RULE`; move `vm/MOREF`;
-    event `event/KIND/NAMESPACE/NAME/REASON`; resume `site/SITE`. `desired` by kind: label {"uid", "labels": {key: value
-    | null}}; bind {"uid", "node"}, with "labels" where the pod gets some; drs-rule {"cluster", "type", "vms",
-    "mandatory"} or {} to remove it; move {"name", "cluster", "from", "to", "because", ...} (docs/mover.md); evict
-    {"uid", "at", "node", "to", ...} (docs/evictor.md); event {"regarding", "type", "reason", "note", "action",
-    "condition", "cause"} (docs/events.md); resume {"at"}. `because` is one line for a person; `id` is a digest of all
-    the others (`agents/sinks/orders.py`).
+    `target` names one object: label `node/NAME`; bind and evict `pod/NAMESPACE/NAME`; drs-rule `drs-rule/CLUSTER/RULE`;
+    move `vm/MOREF`; maintenance `host/MOREF`; event `event/KIND/NAMESPACE/NAME/REASON`; resume `site/SITE`. `desired` by
+    kind: label {"uid", "labels": {key: value | null}}; bind {"uid", "node"}, with "labels" where the pod gets some;
+    drs-rule {"cluster", "type", "vms", "mandatory"} or {} to remove it; move {"name", "cluster", "from", "to",
+    "because", ...} (docs/mover.md); maintenance {"name", "cluster", "mode", ...} (docs/maintenance.md); evict {"uid",
+    "at", "node", "to", ...} (docs/evictor.md); event {"regarding", "type", "reason", "note", "action", "condition",
+    "cause"} (docs/events.md); resume {"at"}. `because` is one line for a person; `id` is a digest of all the others
+    (`agents/sinks/orders.py`).
     """
 
     id: str

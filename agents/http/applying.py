@@ -26,6 +26,8 @@ from underhost.schemas.documents import to_json
 from underhost.schemas.errors import InputError, Unreachable
 
 PATH, MAINTENANCE = "/api/v1/repair/apply", "/api/v1/maintenance/apply"
+LAST = "/api/v1/maintenance"
+"""What the page looks at: how far the last maintenance is."""
 
 
 class MaintenanceRequest(MaintainRequest, forbid_unknown_fields=True, rename="camel"):
@@ -106,6 +108,6 @@ def routes(feeds: ChangeFeeds, options: Options, pipeline: Callable[[], Repairin
         web.post(PATH, repair),
         web.get(PATH + "/{id}", follow_repair),
         web.post(MAINTENANCE, maintain),
-        web.get(MAINTENANCE, follow_maintenance),
+        web.get(LAST, follow_maintenance),
         web.get(MAINTENANCE + "/{id}", follow_maintenance),
     ]

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from underhost.agents.http.applying import MAINTENANCE, MaintenanceRequest
+from underhost.agents.http.applying import LAST, MAINTENANCE, MaintenanceRequest
 from underhost.agents.http.applying import PATH as REPAIR_APPLY
 from underhost.agents.http.doors.rights import RIGHTS, Asked
 from underhost.agents.http.doors.session import PATH, SignIn
@@ -198,7 +198,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "post",
         MaintenanceRequest,
     ),
-    Operation(MAINTENANCE, "How far the last maintenance is.", documents.MaintenanceProgress, (404,)),
+    Operation(LAST, "How far the last maintenance is.", documents.MaintenanceProgress, (404,)),
     Operation(MAINTENANCE + "/{id}", "How far a maintenance is.", documents.MaintenanceProgress, (404,), (RUN,)),
     Operation(f"{PREFIX}/readyz", "Does this worker answer?", page.ReadinessDocument, (503,)),
     *(

@@ -46,7 +46,7 @@ RIGHTS = {
     "POST /extender/prioritize": Asked.ASK,
     "POST /extender/preempt": Asked.ASK,
     "GET /api/v1/repair/apply/{id}": Asked.ASK,
-    "GET /api/v1/maintenance/apply": Asked.READ,
+    "GET /api/v1/maintenance": Asked.READ,
     "GET /api/v1/maintenance/apply/{id}": Asked.ASK,
     "POST /api/v1/repair/apply": Asked.BIND,
     "POST /api/v1/maintenance/apply": Asked.BIND,
