@@ -114,9 +114,9 @@ class Action(_Record, frozen=True):
     """A command to a sink. `kind` is label, bind, drs-rule, move, maintenance, evict, event or resume.
 
     `target` names one object: label `node/NAME`; bind and evict `pod/NAMESPACE/NAME`; drs-rule `drs-rule/CLUSTER/RULE`;
-    move `vm/MOREF`; maintenance `host/MOREF`; event `event/KIND/NAMESPACE/NAME/REASON`; resume `site/SITE`. `desired` by
-    kind: label {"uid", "labels": {key: value | null}}; bind {"uid", "node"}, with "labels" where the pod gets some;
-    drs-rule {"cluster", "type", "vms", "mandatory"} or {} to remove it; move {"name", "cluster", "from", "to",
+    move `vm/MOREF`; maintenance `host/MOREF`; event `event/KIND/NAMESPACE/NAME/REASON`; resume `site/SITE`. By kind,
+    `desired` is: label {"uid", "labels": {key: value | null}}; bind {"uid", "node"}, with "labels" where the pod gets
+    some; drs-rule {"cluster", "type", "vms", "mandatory"} or {} to remove it; move {"name", "cluster", "from", "to",
     "because", ...} (docs/mover.md); maintenance {"name", "cluster", "mode", ...} (docs/maintenance.md); evict {"uid",
     "at", "node", "to", ...} (docs/evictor.md); event {"regarding", "type", "reason", "note", "action", "condition",
     "cause"} (docs/events.md); resume {"at"}. `because` is one line for a person; `id` is a digest of all the others
