@@ -24,6 +24,7 @@ from underhost.agents.sinks.moves.campaign import Campaign
 from underhost.agents.site.snapshot import Options
 from underhost.schemas.documents import to_json
 from underhost.schemas.errors import InputError, Unreachable
+from underhost.schemas.page import LastMaintenance
 
 PATH, MAINTENANCE = "/api/v1/repair/apply", "/api/v1/maintenance/apply"
 LAST = "/api/v1/maintenance"
@@ -97,17 +98,21 @@ def routes(feeds: ChangeFeeds, options: Options, pipeline: Callable[[], Repairin
         return document(to_json(campaign.progress))
 
     async def follow_maintenance(request: web.Request) -> web.Response:
-        running, id_ = pipeline(), request.match_info.get("id", "")
+        running, id_ = pipeline(), request.match_info["id"]
         run = running.maintenance(id_) if running is not None else None
         if run is None:
-            which = f"maintenance {id_[:40]}" if id_ else "maintenance"
-            raise RequestRefused(404, f"no {which} was begun by this worker since its start")
+            raise RequestRefused(404, f"no maintenance {id_[:40]} was begun by this worker since its start")
         return document(to_json(run.progress))
+
+    async def last_maintenance(request: web.Request) -> web.Response:
+        running = pipeline()
+        run = running.maintenance() if running is not None else None
+        return document(to_json(LastMaintenance(run and run.progress)))
 
     return [
         web.post(PATH, repair),
         web.get(PATH + "/{id}", follow_repair),
         web.post(MAINTENANCE, maintain),
-        web.get(LAST, follow_maintenance),
+        web.get(LAST, last_maintenance),
         web.get(MAINTENANCE + "/{id}", follow_maintenance),
     ]

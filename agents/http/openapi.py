@@ -198,7 +198,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "post",
         MaintenanceRequest,
     ),
-    Operation(LAST, "How far the last maintenance is.", documents.MaintenanceProgress, (404,)),
+    Operation(LAST, "How far the last maintenance is.", page.LastMaintenance),
     Operation(MAINTENANCE + "/{id}", "How far a maintenance is.", documents.MaintenanceProgress, (404,), (RUN,)),
     Operation(f"{PREFIX}/readyz", "Does this worker answer?", page.ReadinessDocument, (503,)),
     *(

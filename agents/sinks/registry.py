@@ -2,8 +2,7 @@
 
 In: settings, roles, and what sinks and deciders are made of. Out: the sinks and deciders that a worker has, and the
 facts of each kind. A new sink is a module of this room, a row here, and its name in `schemas/commands.py`. Factories
-import sinks and deciders: a worker starts without the modules, and the clients behind them, of roles that it does not
-have.
+import sinks and deciders: a worker starts without modules, and the clients behind them, of roles that it has not.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -166,10 +165,8 @@ def _maintenance_sink(parts: SinkParts) -> Sink:
     from underhost.agents.sinks.maintenance.sink import MaintenanceSink
 
     assert parts.writers.maintenance is not None
-    enabled, within = parts.settings.sinks.maintenance, parts.settings.maintenance.timeout
-    return MaintenanceSink(
-        parts.writers.maintenance, enabled=enabled, within=within, vms=parts.vms, refresh=parts.refresh
-    )
+    on, within = parts.settings.sinks.maintenance, parts.settings.maintenance.timeout
+    return MaintenanceSink(parts.writers.maintenance, enabled=on, within=within, vms=parts.vms, refresh=parts.refresh)
 
 
 def _maintenance_decider(parts: DeciderParts) -> Decider:
@@ -184,8 +181,7 @@ def _maintenance_decider(parts: DeciderParts) -> Decider:
         parts.mover.moving,
         parts.asked,
         enabled=parts.settings.sinks.maintenance,
-        earlier=parts.earlier,
-        outcomes=parts.outcomes,
+        before=(parts.earlier, parts.outcomes),
     )
 
 

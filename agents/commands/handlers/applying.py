@@ -72,7 +72,7 @@ async def follow(asker: Asker[P, D], tell: Callable[[D], None], lost: Callable[[
             seen, is_lost = time.monotonic(), False
 
 
-class Told:
+class ToldLines:
     """Says what is new: a line for each step that is begun, one for what became of it, and what is waited for."""
 
     def __init__(self, say: Callable[[str], None]) -> None:

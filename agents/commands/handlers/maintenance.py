@@ -87,7 +87,7 @@ def carry_out(
         only_apply={"exit": leave},
     )
     for_people = applying.is_for_people(output)
-    told = applying.Told(out.say if for_people else lambda sentence: None)
+    told = applying.ToldLines(out.say if for_people else lambda sentence: None)
 
     def show(found: MaintenancePlan) -> bool:
         if for_people:

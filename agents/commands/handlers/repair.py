@@ -71,7 +71,7 @@ def _show(plan: RepairPlan, output: str) -> None:
 def _carry_out(asker: Asker[RepairPlan, RepairProgress], output: str, fail_on: str, *, yes: bool) -> None:
     """Show the plan, ask, have it carried out, and follow it to its end. Exit 1 where something stays."""
     for_people = applying.is_for_people(output)
-    told = applying.Told(out.say if for_people else lambda sentence: None)
+    told = applying.ToldLines(out.say if for_people else lambda sentence: None)
 
     def show(plan: RepairPlan) -> bool:
         if for_people:

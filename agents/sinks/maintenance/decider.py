@@ -20,19 +20,20 @@ from underhost.agents.planner.recheck import Recheck
 from underhost.agents.sinks.maintenance import run as states
 from underhost.agents.sinks.maintenance.run import MaintenanceRun
 from underhost.agents.sinks.maintenance.sink import COULD_NOT, ENTER, EXIT, DesiredMaintenance
-from underhost.agents.sinks.maintenance.surprises import Surprises, in_short
+from underhost.agents.sinks.maintenance.surprises import Surprises, in_vain, unfit
 from underhost.agents.sinks.maintenance.turns import (
     HostTurn,
     not_moved_by_drs,
     others_on,
     own_vms,
+    standing,
     unfinished,
     vms_on,
     were_not_begun,
 )
 from underhost.agents.sinks.moves.campaign import ORDERED, Campaigns
 from underhost.agents.sinks.moves.moving import LOST, UNSEEN, Moving
-from underhost.agents.sinks.moves.planning import Plans
+from underhost.agents.sinks.moves.planning import PlanMaker
 from underhost.agents.sinks.orders import DONE, DRY_RUN, REFUSED, order
 from underhost.agents.sinks.ports import Decider
 from underhost.agents.site.snapshot import Snapshot
@@ -42,7 +43,6 @@ from underhost.schemas import commands
 from underhost.schemas.documents import RepairDone
 from underhost.schemas.errors import BadObjectError, InputError
 from underhost.schemas.records import Action, Outcome
-from underhost.schemas.severities import GRAVE
 from underhost.streams.derived import rfc3339
 from underhost.streams.settings.sinks import MaintenanceSettings
 
@@ -52,7 +52,6 @@ LOOK = 0.5
 """Seconds between two looks at a plan that is being made."""
 PAUSE = 5.0
 """Seconds before the next plan where the caps let nothing of the last be ordered."""
-DRY = {commands.MOVE: "sinks.moves is off", commands.MAINTENANCE: "sinks.maintenance is off"}
 BEGUN_ANEW = "the worker has begun anew in between, and does not know what the one before has seen"
 
 
@@ -63,7 +62,7 @@ class MaintenanceDecider(Decider):
         room: how the hosts' room is counted. evaluator: of the site. plans: makes the plans.
         moving: the vMotions of the site, of which the mover's decider hears what becomes.
         enabled: whether the sink writes: otherwise no VM moves either.
-        earlier, outcomes: the newest command of each target, and what became of it, in earlier runs.
+        before: the newest command of each target, and what became of it, in earlier runs.
         clock: seconds since 1970.
     """
 
@@ -74,18 +73,17 @@ class MaintenanceDecider(Decider):
         settings: MaintenanceSettings,
         room: Room,
         evaluator: SiteEvaluator,
-        plans: Plans[Chosen, PlannedMaintenance],
+        plans: PlanMaker[Chosen, PlannedMaintenance],
         moving: Moving,
         campaigns: Campaigns,
         *,
         enabled: bool,
-        earlier: Iterable[Action] = (),
-        outcomes: Sequence[Outcome] = (),
+        before: tuple[Iterable[Action], Sequence[Outcome]] = ((), ()),
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._settings, self._room, self._evaluator, self._plans = settings, room, evaluator, plans
         self._moving, self._campaigns, self._enabled, self._clock = moving, campaigns, enabled, clock
-        self._of_before = unfinished(earlier, outcomes, clock())
+        self._of_before = unfinished(*before, clock())
         self._unsaid: list[tuple[str, DesiredMaintenance]] = []
         self._run: MaintenanceRun | None = None
         self._forget()
@@ -207,7 +205,7 @@ class MaintenanceDecider(Decider):
         if plan is None:
             self.wait_until(now + LOOK)
             return None
-        self._why = _unfit(plan)
+        self._why = unfit(plan)
         return None if self._why else plan
 
     def _begin_turn(self, run: MaintenanceRun, snapshot: Snapshot, now: float) -> None:
@@ -340,7 +338,7 @@ class MaintenanceDecider(Decider):
             name, _ = self._moves.pop(outcome.id, ("", 0.0))
             run.say(outcome.id, outcome.result, outcome.reason)
             if name and outcome.result not in DONE:
-                self._why = self._why or _said_of(f"VM {name}", outcome)
+                self._why = self._why or in_vain(f"VM {name}", outcome)
             return
         turn = next((turn for turn in self._turns.values() if turn.id == outcome.id), None)
         if turn is None:
@@ -354,7 +352,7 @@ class MaintenanceDecider(Decider):
         if outcome.result in (DRY_RUN, REFUSED) or outcome.reason.startswith(COULD_NOT):
             turn.state = states.EMPTYING if turn.state == states.ENTERING else states.IN_MODE
             run.host(turn.name, turn.state)
-        self._why = self._why or _said_of(f"host {turn.name}", outcome)
+        self._why = self._why or in_vain(f"host {turn.name}", outcome)
 
     # ---------------------------------------------------------------------------------------------------------- its end
     def _stop(self, run: MaintenanceRun, now: float) -> None:
@@ -364,25 +362,14 @@ class MaintenanceDecider(Decider):
         if not lost and (self._moves or any(turn.id for turn in self._turns.values())):
             run.wait(f"what is under way, and then stops: {self._why}")
             return
-        why = "; ".join([self._why, *self._standing()])
+        left = [self._names[ref][0] for ref in self._left or ()]
+        why = "; ".join([self._why, *standing(self._turns.values()), *([were_not_begun(left)] if left else [])])
         run.end(why)
         refs = [*self._turns, *(self._left or ())]
         if refs:
             name, cluster = self._names[refs[0]]
             self._unsaid.append((refs[0], DesiredMaintenance(name=name, cluster=cluster, refuse=why)))
             self.wait_until(now)
-
-    def _standing(self) -> list[str]:
-        """How things stand."""
-        found = []
-        for turn in self._turns.values():
-            if turn.state == states.EMPTYING:
-                found.append(f"host {turn.name} was to be emptied")
-            elif turn.state == states.IN_MODE:
-                found.append(f"host {turn.name} is in maintenance mode")
-            elif turn.state != states.HAD:
-                found.append(f"host {turn.name} may be in maintenance mode")
-        return [*found, *([were_not_begun([self._names[ref][0] for ref in self._left])] if self._left else [])]
 
     def _said(self, snapshot: Snapshot) -> list[Action]:
         """Commands that the sink refuses, so that an outcome says why a run has stopped."""
@@ -392,18 +379,3 @@ class MaintenanceDecider(Decider):
             self._action(ref, msgspec.structs.replace(desired, at=at), desired.refuse, snapshot)
             for ref, desired in unsaid
         ]
-
-
-def _unfit(plan: PlannedMaintenance) -> str:
-    """Why a plan cannot be carried out: a host that cannot be emptied, something that it would break."""
-    for blocked in plan.document.blocked:
-        vms = f" ({', '.join(blocked.vms)})" if blocked.vms else ""
-        return f"host {blocked.host} cannot be emptied: {blocked.why}{vms}"
-    broken = [one for one in plan.document.new_findings if one.severity in GRAVE]
-    return f"it would break something: {in_short(broken[0])}" if broken else ""
-
-
-def _said_of(what: str, outcome: Outcome) -> str:
-    if outcome.result == DRY_RUN:
-        return f"{DRY[outcome.kind]}: this was a dry run"
-    return f"{what}: {outcome.reason}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from underhost.agents.sinks.moves.campaign import ACTING, ENDED, PLANNING, Asked
+from underhost.agents.sinks.moves.campaign import ACTING, ENDED, PLANNING, Undertaking
 from underhost.schemas.documents import MaintainedHost, MaintenanceProgress
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class MaintenanceTerms:
     out: bool = False
 
 
-class MaintenanceRun(Asked[MaintenanceProgress]):
+class MaintenanceRun(Undertaking[MaintenanceProgress]):
     """One maintenance. `terms` say what is asked.
 
     Attributes:

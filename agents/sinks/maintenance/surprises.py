@@ -7,9 +7,12 @@ from collections.abc import Collection, Iterable, Mapping
 
 from underhost.agents.sinks.maintenance.run import EMPTYING, ENTERING, HAD, IN_MODE, LEAVING
 from underhost.agents.sinks.maintenance.turns import HostTurn, vms_on
+from underhost.agents.sinks.orders import DRY_RUN
 from underhost.agents.site.snapshot import Snapshot
 from underhost.agents.whatif.hosts import CONNECTED, MAINTENANCE
-from underhost.schemas.records import Finding
+from underhost.agents.whatif.maintenance import PlannedMaintenance
+from underhost.schemas.commands import WRITTEN
+from underhost.schemas.records import Finding, Outcome
 from underhost.schemas.severities import GRAVE
 
 
@@ -17,6 +20,23 @@ def in_short(finding: Finding) -> str:
     """A finding in a few words."""
     about = finding.pod or finding.node or finding.object or ""
     return " ".join(filter(None, (finding.severity, finding.rule, about)))
+
+
+def unfit(plan: PlannedMaintenance) -> str:
+    """Why a plan cannot be carried out: a host that cannot be emptied, something that it would break; "" where it
+    can."""
+    for blocked in plan.document.blocked:
+        vms = f" ({', '.join(blocked.vms)})" if blocked.vms else ""
+        return f"host {blocked.host} cannot be emptied: {blocked.why}{vms}"
+    broken = [one for one in plan.document.new_findings if one.severity in GRAVE]
+    return f"it would break something: {in_short(broken[0])}" if broken else ""
+
+
+def in_vain(what: str, outcome: Outcome) -> str:
+    """Why a command has not done what it was ordered for."""
+    if outcome.result == DRY_RUN:
+        return f"sinks.{WRITTEN[outcome.kind].setting} is off: this was a dry run"
+    return f"{what}: {outcome.reason}"
 
 
 class Surprises:

@@ -7,6 +7,7 @@ middle has left.
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from underhost.agents.sinks.maintenance.run import EMPTYING, HAD, IN_MODE
 from underhost.agents.sinks.maintenance.sink import (
     ENTER,
     KEPT,
@@ -64,6 +65,14 @@ def not_moved_by_drs(snapshot: Snapshot, host: str, cluster: str, here: Mapping[
         if not moves or known.overrides.get(ref, FULLY_AUTOMATED) not in (FULLY_AUTOMATED, PARTIALLY_AUTOMATED):
             return f"VM {here[ref].name} on host {host} runs no node, and DRS does not move it by itself"
     return ""
+
+
+def standing(turns: Iterable[HostTurn]) -> list[str]:
+    """How things stand with hosts whose turn has not ended."""
+    words = {EMPTYING: "was to be emptied", IN_MODE: "is in maintenance mode"}
+    return [
+        f"host {turn.name} {words.get(turn.state, 'may be in maintenance mode')}" for turn in turns if turn.state != HAD
+    ]
 
 
 Said = Callable[[Snapshot], DesiredMaintenance]

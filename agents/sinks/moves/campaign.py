@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from underhost.agents.planner.terms import RepairTerms
 
 D = TypeVar("D", RepairProgress, MaintenanceProgress)
-T = TypeVar("T", bound="Asked[Any]")
+T = TypeVar("T", bound="Undertaking[Any]")
 
 PLANNING, ACTING, ENDED = "planning", "acting", "ended"
 ORDERED = "ordered"
@@ -28,7 +28,7 @@ KEPT = 16
 """What has ended and may still be asked for."""
 
 
-class Asked(ABC, Generic[D]):
+class Undertaking(ABC, Generic[D]):
     """What a person has asked for. `what` is it in a word.
 
     Attributes:
@@ -61,7 +61,7 @@ class Asked(ABC, Generic[D]):
             self.progress = replace(self.progress, why=why)
 
 
-class Campaign(Asked[RepairProgress]):
+class Campaign(Undertaking[RepairProgress]):
     """One repair. `terms` say what is asked."""
 
     what = "repair"
@@ -86,7 +86,7 @@ class Campaigns:
 
     def __init__(self, site: str) -> None:
         self.site = site
-        self._all: dict[str, Asked[Any]] = {}
+        self._all: dict[str, Undertaking[Any]] = {}
 
     @property
     def current(self) -> Campaign | None:
@@ -97,7 +97,7 @@ class Campaigns:
         """The one of this kind that is under way."""
         return next((one for one in list(self._all.values()) if isinstance(one, kind) and not one.is_over), None)
 
-    def others(self, kind: type[Asked[Any]]) -> bool:
+    def others(self, kind: type[Undertaking[Any]]) -> bool:
         """Whether one of another kind is under way."""
         return any(not isinstance(one, kind) and not one.is_over for one in list(self._all.values()))
 

@@ -21,7 +21,7 @@ from underhost.agents.sinks.moves.campaign import ORDERED, Campaign, Campaigns
 from underhost.agents.sinks.moves.drs_turn import DrsTurn
 from underhost.agents.sinks.moves.moving import LOST, Moving
 from underhost.agents.sinks.moves.pace import MoveUnderWay
-from underhost.agents.sinks.moves.planning import Plans
+from underhost.agents.sinks.moves.planning import PlanMaker
 from underhost.agents.sinks.moves.sink import VAIN
 from underhost.agents.sinks.moves.vain import desired_move
 from underhost.agents.sinks.orders import DONE, DRY_RUN, REFUSED, order
@@ -74,7 +74,7 @@ class MoveDecider(Decider):
         settings: MoveSettings,
         terms: RepairTerms,
         evaluator: SiteEvaluator,
-        plans: "Plans[RepairTerms, Planned]",
+        plans: "PlanMaker[RepairTerms, Planned]",
         *,
         enabled: bool,
         campaigns: Campaigns,

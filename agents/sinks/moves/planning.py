@@ -1,4 +1,4 @@
-"""Plans that are made beside the evaluation: a thread of the lowest priority, with an evaluator of its own.
+"""PlanMaker that are made beside the evaluation: a thread of the lowest priority, with an evaluator of its own.
 
 In: a snapshot and what is asked. Out: the plan, some time later. The evaluator is kept as long as there is something to
 plan: it follows the changes from one plan to the next.
@@ -23,7 +23,7 @@ Asked_contra = TypeVar("Asked_contra", contravariant=True)
 Plan_co = TypeVar("Plan_co", covariant=True)
 
 
-class Plans(Protocol[Asked_contra, Plan_co]):
+class PlanMaker(Protocol[Asked_contra, Plan_co]):
     """Makes plans for a decider, one at a time."""
 
     @property
@@ -41,7 +41,7 @@ class Plans(Protocol[Asked_contra, Plan_co]):
 
 
 class PlansBeside(Generic[A, P]):
-    """Implements `Plans` by `make`. `options` are those of the pipeline; here pods of every scheduler find places."""
+    """Implements `PlanMaker` by `make`. `options` are the pipeline's; here pods of every scheduler find places."""
 
     def __init__(self, options: Options, make: "Callable[[Snapshot, Options, A, Evaluator], P]") -> None:
         self._options, self._make = replace(options, scheduler_names=Options().scheduler_names), make
@@ -50,16 +50,16 @@ class PlansBeside(Generic[A, P]):
 
     @property
     def is_busy(self) -> bool:
-        """See `Plans`."""
+        """See `PlanMaker`."""
         return self._beside.is_busy
 
     def begin(self, snapshot: Snapshot, asked: A) -> None:
-        """See `Plans`."""
+        """See `PlanMaker`."""
         self._beside.begin(self._work(snapshot, asked, self._evaluator))
         self._evaluator = None  # two threads must not ask it at a time: it comes back with the plan
 
     def take(self) -> P | None:
-        """See `Plans`."""
+        """See `PlanMaker`."""
         found = self._beside.take()
         if found is None:
             return None
@@ -67,7 +67,7 @@ class PlansBeside(Generic[A, P]):
         return plan
 
     def forget(self) -> None:
-        """See `Plans`."""
+        """See `PlanMaker`."""
         self._beside.forget()
         self._evaluator = None
 
@@ -94,6 +94,6 @@ def maintenance_plan(
     snapshot: Snapshot, options: Options, asked: "Chosen", evaluator: "Evaluator"
 ) -> "PlannedMaintenance":
     """The shortest order in which hosts can be emptied."""
-    from underhost.agents.whatif.maintenance import planned_maintenance
+    from underhost.agents.whatif.maintenance import planned_maintenance  # heavy: it has the evaluator
 
     return planned_maintenance(snapshot, options, asked, evaluator)

@@ -59,12 +59,16 @@ class Story:
             self.here.api.ask("POST", "/api/v1/namespaces/default/pods", pod)
         eventually("all pods are bound", lambda: len(self.here.api.bound()) == 2)
 
-    def apply(self, *more: str) -> "subprocess.CompletedProcess[str]":
+    def command(self, *more: str) -> list[str]:
         """`underhost maintain --rolling --apply --yes`."""
         hosts = [f"host/{name}" for name in self.turns]
         command = [UNDERHOST, "maintain", *hosts, "--rolling", "--apply", "--yes", *more]
         asked = ["--server", f"http://127.0.0.1:{self.port}", "--token-file", str(self.config.with_name("token"))]
-        return subprocess.run([*command, *asked], capture_output=True, text=True, timeout=PATIENCE, check=False)
+        return [*command, *asked]
+
+    def apply(self, *more: str) -> "subprocess.CompletedProcess[str]":
+        """It, to its end."""
+        return subprocess.run(self.command(*more), capture_output=True, text=True, timeout=PATIENCE, check=False)
 
     def outcomes(self, kind: str) -> list[tuple[str, str]]:
         """Result and reason of each command of this kind."""
@@ -133,3 +137,27 @@ def test_a_task_that_fails_stops_it_with_one_line(story: Story) -> None:
     assert "permission Host.Config.Maintenance is missing" in last
     assert story.proxy.modes == []
     assert last.removeprefix("stopped: ") in [reason for _, reason in story.outcomes("maintenance")]
+
+
+def test_a_worker_that_is_killed_moves_nothing_twice_and_its_end_is_said(story: Story) -> None:
+    story.proxy.holding = True
+    with running(story.config, story.log) as worker:
+        story.ready()
+        asking = subprocess.Popen(story.command("--exit"), stdout=subprocess.PIPE, text=True)
+        assert story.proxy.held.wait(PATIENCE)  # the first VM is on its way
+        worker.end(signal.SIGKILL)
+        story.proxy.holding = False
+        story.proxy.free.set()
+        worker.start()
+        said, _ = asking.communicate(timeout=PATIENCE)
+        labels = {node: story.here.vcenter.host_of(vm) for node, vm in story.here.vm_of.items()}
+        eventually("each node's label names its host", lambda: story.here.api.node_labels() == labels)
+        assert worker.end(signal.SIGTERM) == 0
+    assert asking.returncode == 1
+    first, *others = story.turns
+    assert said.rstrip().splitlines()[-1] == (
+        "stopped: the worker that carried it out has ended, and nobody goes on with it;"
+        f" {first} may be in maintenance mode; {', '.join(others)} had no turn"
+    )
+    assert len({vm for vm, _ in story.proxy.relocations}) == len(story.proxy.relocations) == 1
+    assert story.proxy.modes == []

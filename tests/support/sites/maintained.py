@@ -1,6 +1,6 @@
 """A site whose hosts have their turn: both deciders of the mover with their sinks, on a clock of their own.
 
-Plans are made at once, by the real planner.
+PlanMaker are made at once, by the real planner.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -32,7 +32,7 @@ ALL = Chosen(all=True)
 
 
 class RollingNow:
-    """Implements `Plans`: each is made when it is taken."""
+    """Implements `PlanMaker`: each is made when it is taken."""
 
     def __init__(self) -> None:
         self.asked: list[Chosen] = []
@@ -125,8 +125,7 @@ class MaintainedSite(MovingSite):
                 self.mover.moving,
                 site.campaigns,
                 enabled=enabled,
-                earlier=earlier,
-                outcomes=outcomes,
+                before=(earlier, outcomes),
                 clock=lambda: START + site.now,
             )
             self._moves = MoveSink(site.vcenter, "s", enabled=True, vms=lambda: set(site.vcenter.at), look=0)

@@ -150,7 +150,7 @@ def test_for_programs_its_end_is_one_document(desk: Desk) -> None:
     assert told["hosts"] == [{"host": "esx-1", "state": "done"}, {"host": "esx-2", "state": "done"}]
 
 
-def test_a_worker_that_has_begun_anew_goes_on_with_nothing_and_it_is_said_how_things_stand(desk: Desk) -> None:
+def test_a_worker_that_has_begun_anew_does_not_go_on_and_that_is_said(desk: Desk) -> None:
     worker = desk.happens(emptying)
     worker.forgets = True
     done = desk.apply("--all-hosts", "--yes")

@@ -32,7 +32,7 @@ def hosts(*names: str) -> Chosen:
     return Chosen(hosts=names)
 
 
-async def test_each_host_is_emptied_before_it_enters_and_only_one_is_in_maintenance_at_a_time() -> None:
+async def test_each_host_is_emptied_before_it_enters_one_after_another() -> None:
     site = a_site()
     run = site.ask(hosts("h1", "h2", "h3"), out=True)
     most = 0
