@@ -26,6 +26,11 @@ KEPT = 86_400.0
 """Seconds after which nobody needs to know any more what a run had begun."""
 
 
+def is_of_vsphere(name: str) -> bool:
+    """Whether a VM is one of vSphere's own cluster services, which it moves or ends by itself, whatever DRS does."""
+    return name.startswith("vCLS")
+
+
 class DesiredMaintenance(msgspec.Struct, omit_defaults=True):
     """`Action.desired` of a host's mode, and what the decider of a later run has to know of it.
 
@@ -118,7 +123,7 @@ class MaintenanceSink(Sink):
         if own is None:
             raise Unreachable("which VMs the nodes run on is not known yet")
         expected = set(desired.others) - set(own)
-        unplaced = sorted(name for ref, name in live.vms.items() if ref not in expected)
+        unplaced = sorted(name for ref, name in live.vms.items() if ref not in expected and not is_of_vsphere(name))
         return f"VM {', '.join(unplaced)} runs on it" if unplaced else ""
 
     async def _follow(self, host: str, desired: DesiredMaintenance, task: str, how: str) -> tuple[str, str]:

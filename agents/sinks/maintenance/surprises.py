@@ -6,6 +6,7 @@ In: pictures, and what is wrong in them. Out: why nothing more may be begun; "" 
 from collections.abc import Collection, Iterable, Mapping
 
 from underhost.agents.sinks.maintenance.run import EMPTYING, ENTERING, HAD, IN_MODE, LEAVING
+from underhost.agents.sinks.maintenance.sink import is_of_vsphere
 from underhost.agents.sinks.maintenance.turns import HostTurn, vms_on
 from underhost.agents.sinks.orders import DRY_RUN
 from underhost.agents.site.snapshot import Snapshot
@@ -62,7 +63,8 @@ class Surprises:
         for turn in turns.values():
             if turn.state not in (EMPTYING, ENTERING):
                 continue
-            come = sorted(vm.name for ref, vm in vms_on(snapshot, turn.ref).items() if ref not in turn.vms)
+            there = vms_on(snapshot, turn.ref).items()
+            come = sorted(vm.name for ref, vm in there if ref not in turn.vms and not is_of_vsphere(vm.name))
             if come:
                 return f"VM {', '.join(come)} came to host {turn.name}, which is being emptied"
         return ""

@@ -13,6 +13,7 @@ from underhost.agents.sinks.maintenance.sink import (
     KEPT,
     DesiredMaintenance,
     desired_maintenance,
+    is_of_vsphere,
 )
 from underhost.agents.sinks.orders import DONE
 from underhost.agents.site.snapshot import Snapshot
@@ -62,6 +63,8 @@ def not_moved_by_drs(snapshot: Snapshot, host: str, cluster: str, here: Mapping[
     known = snapshot.clusters.get(cluster, Cluster(cluster))
     moves = known.drs and known.automation == FULLY_AUTOMATED
     for ref in sorted(here.keys() - own_vms(snapshot)):
+        if is_of_vsphere(here[ref].name):
+            continue
         if not moves or known.overrides.get(ref, FULLY_AUTOMATED) not in (FULLY_AUTOMATED, PARTIALLY_AUTOMATED):
             return f"VM {here[ref].name} on host {host} runs no node, and DRS does not move it by itself"
     return ""

@@ -263,6 +263,14 @@ async def test_vms_of_somebody_else_are_left_to_drs() -> None:
     assert ("vm-licences", "h2") not in site.vcenter.moves
 
 
+async def test_vspheres_own_vms_are_left_to_vsphere() -> None:
+    site = a_site(drs=False)
+    site.foreign = {"vCLS-1": "h1"}
+    run = site.ask(hosts("h1"), out=True)
+    await site.worker().run(60)
+    assert run.progress.done
+
+
 # ------------------------------------------------------------------------------------- a worker that dies in the middle
 async def test_a_worker_that_dies_moves_nothing_twice_and_the_next_one_says_what_is_left() -> None:
     site = a_site()

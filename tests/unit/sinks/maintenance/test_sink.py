@@ -86,6 +86,11 @@ async def test_vms_that_are_left_to_drs_do_not_keep_the_host_from_it() -> None:
     assert (await a_sink(vcenter).apply(a_command(others=["vm-x"]))).result == "applied"
 
 
+async def test_vspheres_own_vms_do_not_keep_the_host_from_it() -> None:
+    vcenter = FakeMaintainer({"vm-vCLS-1": "h1"})
+    assert (await a_sink(vcenter).apply(a_command())).result == "applied"
+
+
 async def test_a_host_that_is_not_connected_stays_as_it_is() -> None:
     vcenter = a_vcenter()
     vcenter.away = {"h1"}
