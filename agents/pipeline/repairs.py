@@ -56,6 +56,12 @@ class PipelineRepairs:
         """A maintenance that was begun in this run; without an id the last one."""
         return self._campaigns.find(id_, MaintenanceRun) if id_ else self._campaigns.last(MaintenanceRun)
 
+    def suspend(self) -> None:
+        """The site may be another worker's: whoever follows a maintenance is told that nobody goes on with it."""
+        run = self._campaigns.under_way(MaintenanceRun)
+        if run is not None:
+            run.abandon()
+
     def _require(self, site: str) -> None:
         """Raises Unreachable where VMs of the site are not moved here now."""
         if (why := self._why_not(site)) is not None:

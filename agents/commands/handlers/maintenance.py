@@ -127,12 +127,8 @@ _SAID = {
 
 def lost(last: MaintenanceProgress) -> MaintenanceProgress:
     """The end of what nobody goes on with: a run is known to the worker alone that has begun it."""
-    begun = [one.host for one in last.hosts if one.state not in (states.HAD, states.WAITING)]
-    left = [one.host for one in last.hosts if one.state == states.WAITING]
-    parts = ["the worker that carried it out has ended, and nobody goes on with it"]
-    parts += [f"{', '.join(begun)} may be in maintenance mode"] if begun else []
-    parts += [f"{', '.join(left)} had no turn"] if left else []
-    return replace(last, state=ENDED, why="; ".join(parts), done=False)
+    why = "; ".join([states.ABANDONED, *states.left_over(last)])
+    return replace(last, state=ENDED, why=why, done=False)
 
 
 def _show(found: MaintenancePlan) -> None:

@@ -52,7 +52,6 @@ LOOK = 0.5
 """Seconds between two looks at a plan that is being made."""
 PAUSE = 5.0
 """Seconds before the next plan where the caps let nothing of the last be ordered."""
-BEGUN_ANEW = "the worker has begun anew in between, and does not know what the one before has seen"
 
 
 class MaintenanceDecider(Decider):
@@ -134,9 +133,6 @@ class MaintenanceDecider(Decider):
         if run is not self._run:
             self._forget()
             self._run = run
-            if run is not None:
-                self._why = BEGUN_ANEW if run.is_taken else ""
-                run.is_taken = True
         return run
 
     def _drive(self, run: MaintenanceRun, snapshot: Snapshot, now: float) -> list[Action]:

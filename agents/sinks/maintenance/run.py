@@ -20,6 +20,9 @@ WAITING, EMPTYING, ENTERING, IN_MODE, LEAVING, HAD = "waiting", "emptying", "ent
 """The states of a host, in their order."""
 
 
+ABANDONED = "the worker that carried it out has ended, or has lost the site, and nobody goes on with it"
+
+
 @dataclass(frozen=True)
 class MaintenanceTerms:
     """Which hosts have their turn. `out`: each is taken out of maintenance mode again, as soon as it is in it."""
@@ -29,17 +32,13 @@ class MaintenanceTerms:
 
 
 class MaintenanceRun(Undertaking[MaintenanceProgress]):
-    """One maintenance. `terms` say what is asked.
-
-    Attributes:
-        is_taken: whether a decider has begun it: no other one knows what that has seen.
-    """
+    """One maintenance. `terms` say what is asked."""
 
     what = "maintenance"
 
     def __init__(self, site: str, terms: MaintenanceTerms) -> None:
         super().__init__()
-        self.terms, self.is_taken = terms, False
+        self.terms = terms
         self.progress = MaintenanceProgress(
             id=self.id, site=site, state=PLANNING, hosts=[], steps=[], why="", done=False
         )
@@ -57,3 +56,15 @@ class MaintenanceRun(Undertaking[MaintenanceProgress]):
     def end(self, why: str = "") -> None:
         """Nothing more is done: every host had its turn, or `why` not."""
         self.progress = replace(self.progress, state=ENDED, why=why, done=not why)
+
+    def abandon(self) -> None:
+        """The decider that has begun it is gone, and no other one knows what that has seen."""
+        self.end("; ".join([ABANDONED, *left_over(self.progress)]))
+
+
+def left_over(progress: MaintenanceProgress) -> list[str]:
+    """How things stand with a maintenance that nobody goes on with, as far as its progress tells."""
+    begun = [one.host for one in progress.hosts if one.state not in (HAD, WAITING)]
+    left = [one.host for one in progress.hosts if one.state == WAITING]
+    parts = [f"{', '.join(begun)} may be in maintenance mode"] if begun else []
+    return [*parts, *([f"{', '.join(left)} had no turn"] if left else [])]

@@ -156,7 +156,7 @@ def test_a_worker_that_is_killed_moves_nothing_twice_and_its_end_is_said(story: 
     assert asking.returncode == 1
     first, *others = story.turns
     assert said.rstrip().splitlines()[-1] == (
-        "stopped: the worker that carried it out has ended, and nobody goes on with it;"
+        "stopped: the worker that carried it out has ended, or has lost the site, and nobody goes on with it;"
         f" {first} may be in maintenance mode; {', '.join(others)} had no turn"
     )
     assert len({vm for vm, _ in story.proxy.relocations}) == len(story.proxy.relocations) == 1

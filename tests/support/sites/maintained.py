@@ -81,11 +81,13 @@ class MaintainedSite(MovingSite):
         *,
         moves: MoveSettings = MOVES,
         enabled: bool = True,
+        moves_enabled: bool = True,
         earlier: Iterable[Action] = (),
         outcomes: Collection[Outcome] = (),
     ) -> "MaintainedSite.Worker":
         """The deciders and sinks of a run that begins now; `enabled` false: hosts stay as they are."""
-        return self.Worker(self, settings or MaintenanceSettings(), moves, enabled, list(earlier), list(outcomes))
+        before = list(earlier), list(outcomes)
+        return self.Worker(self, settings or MaintenanceSettings(), moves, (enabled, moves_enabled), before)
 
     def ask(self, chosen: Chosen = ALL, *, out: bool = False) -> MaintenanceRun:
         """A person asks for maintenance."""
@@ -99,21 +101,20 @@ class MaintainedSite(MovingSite):
             site: "MaintainedSite",
             settings: MaintenanceSettings,
             moves: MoveSettings,
-            enabled: bool,
-            earlier: list[Action],
-            outcomes: list[Outcome],
+            enabled: tuple[bool, bool],
+            before: tuple[list[Action], list[Outcome]],
         ) -> None:
-            self._site = site
+            self._site, (modes, vmotions) = site, enabled
             evaluator = Evaluator(Options())
             self.mover = MoveDecider(
                 moves,
                 RepairTerms(evictions=None),
                 evaluator,
                 site.plans,
-                enabled=True,
+                enabled=vmotions,
                 campaigns=site.campaigns,
-                earlier=earlier,
-                outcomes=outcomes,
+                earlier=before[0],
+                outcomes=before[1],
                 now=site.now,
                 clock=lambda: START + site.now,
             )
@@ -124,13 +125,13 @@ class MaintainedSite(MovingSite):
                 site.rolling,
                 self.mover.moving,
                 site.campaigns,
-                enabled=enabled,
-                before=(earlier, outcomes),
+                enabled=modes,
+                before=before,
                 clock=lambda: START + site.now,
             )
-            self._moves = MoveSink(site.vcenter, "s", enabled=True, vms=lambda: set(site.vcenter.at), look=0)
+            self._moves = MoveSink(site.vcenter, "s", enabled=vmotions, vms=lambda: set(site.vcenter.at), look=0)
             self._modes = MaintenanceSink(
-                site.vcenter, enabled=enabled, within=60, vms=lambda: set(site.vcenter.at), look=0
+                site.vcenter, enabled=modes, within=60, vms=lambda: set(site.vcenter.at), look=0
             )
 
         def decide(self) -> list[Action]:

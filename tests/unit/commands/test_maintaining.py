@@ -156,7 +156,7 @@ def test_a_worker_that_has_begun_anew_does_not_go_on_and_that_is_said(desk: Desk
     done = desk.apply("--all-hosts", "--yes")
     assert (done.exit_code, len(worker.begun)) == (1, 1)
     assert done.stdout.splitlines()[-1] == (
-        "stopped: the worker that carried it out has ended, and nobody goes on with it;"
+        "stopped: the worker that carried it out has ended, or has lost the site, and nobody goes on with it;"
         " esx-1 may be in maintenance mode; esx-2 had no turn"
     )
 

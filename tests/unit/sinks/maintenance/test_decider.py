@@ -299,10 +299,25 @@ async def test_a_run_that_has_ended_well_leaves_nothing_to_say() -> None:
     assert refusals(site) == []
 
 
-async def test_deciders_that_begin_anew_do_not_go_on_with_what_they_have_not_seen() -> None:
+async def test_a_run_whose_decider_is_gone_ends_and_says_how_things_stand() -> None:
     site = a_site()
     run = site.ask(hosts("h1", "h2"))
     await site.worker().run(60)
+    run.abandon()
+    assert run.progress.why == (
+        "the worker that carried it out has ended, or has lost the site, and nobody goes on with it;"
+        " esx-1 may be in maintenance mode; esx-2 had no turn"
+    )
     await site.worker(earlier=site.orders, outcomes=site.outcomes).run(60)
-    assert run.progress.why.startswith("the worker has begun anew in between")
     assert site.vcenter.modes == [("h1", "enter")]
+    assert refusals(site) == [
+        "the worker that carried the maintenance out has ended; host esx-1 is in maintenance mode; esx-2 was not begun"
+    ]
+
+
+async def test_without_the_right_to_move_vms_it_is_a_dry_run_too() -> None:
+    site = a_site()
+    run = site.ask(hosts("h1", "h2"))
+    await site.worker(moves_enabled=False).run(60)
+    assert (site.vcenter.moves, site.vcenter.modes) == ([], [])
+    assert run.progress.why.startswith("sinks.moves is off: this was a dry run; host esx-1 was to be emptied")
