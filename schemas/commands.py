@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 LABEL, POD_LABEL, BIND, DRS_RULE, EVICT = "label", "pod-label", "bind", "drs-rule", "evict"
-MOVE, EVENT, REPORT, RESUME = "move", "event", "report", "resume"
+MOVE, MAINTENANCE, EVENT, REPORT, RESUME = "move", "maintenance", "event", "report", "resume"
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,14 @@ WRITTEN: Mapping[str, Written] = {
             to_vsphere=True,
             subject="VM",
             about="vMotions that repair findings. Without it none is planned unless somebody asks (underhost repair).",
+        ),
+        Written(
+            MAINTENANCE,
+            "maintenance",
+            10,
+            to_vsphere=True,
+            subject="Host",
+            about="Hosts put into maintenance mode, and taken out, where somebody asks (underhost maintain --apply).",
         ),
         Written(EVICT, "evictions", 20, subject="Pod"),
         Written(

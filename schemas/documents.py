@@ -262,7 +262,7 @@ class RepairPlan(Document):
 
 
 class RepairDone(Document):
-    """A step of a repair that is carried out: as in `RepairStep`, and what became of it.
+    """A step of a repair, or a vMotion of a maintenance, that is carried out, and what became of it.
 
     `id` is that of its command. `state` is ordered, or the result of its outcome, whose reason `reason` is.
     """
@@ -291,6 +291,33 @@ class RepairProgress(Document):
     why: str
     api_version: str = API_VERSION
     kind: str = "RepairProgress"
+
+
+class MaintainedHost(Document):
+    """A host of a maintenance that is carried out.
+
+    `state` is waiting (its turn comes), emptying (its VMs move), entering, maintenance, leaving, or done.
+    """
+
+    host: str
+    state: str
+
+
+class MaintenanceProgress(Document):
+    """`underhost maintain --apply`. `state` is planning, acting or ended; `done`: every host had its turn.
+
+    `hosts` are in the order of their turns, `steps` are vMotions; `why` is what it waits for, or why it has stopped.
+    """
+
+    id: str
+    site: str
+    state: str
+    hosts: list[MaintainedHost]
+    steps: list[RepairDone]
+    why: str
+    done: bool
+    api_version: str = API_VERSION
+    kind: str = "MaintenanceProgress"
 
 
 _encoder = msgspec.json.Encoder(order="sorted")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from msgspec import UNSET, Struct, UnsetType, field
 
-from underhost.schemas.documents import API_VERSION, NotJudged, PodVerdict
+from underhost.schemas.documents import API_VERSION, MaintenanceProgress, NotJudged, PodVerdict
 from underhost.schemas.records import FindingEvent
 
 SITE, OPTIONS = "X-Underhost-Site", "X-Underhost-Options"
@@ -318,6 +318,14 @@ class ReadinessDocument(PageDocument):
     reasons: dict[str, str] = {}
     api_version: str = API_VERSION
     kind: str = "Readiness"
+
+
+class LastMaintenance(PageDocument):
+    """`/api/v1/maintenance`: how far the last one is that was begun since the worker's start; null where none was."""
+
+    maintenance: MaintenanceProgress | None
+    api_version: str = API_VERSION
+    kind: str = "LastMaintenance"
 
 
 class SessionDocument(PageDocument):

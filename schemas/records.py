@@ -111,16 +111,18 @@ class FindingEvent(_Record, frozen=True, omit_defaults=True):
 
 
 class Action(_Record, frozen=True):
-    """A command to a sink. `kind` is label, pod-label, bind, drs-rule, move, evict, event, report or resume.
+    """A command to a sink.
 
-    `target` names one object: label `node/NAME`; pod-label, bind and evict `pod/NAMESPACE/NAME`; drs-rule
-    `drs-rule/CLUSTER/RULE`; move `vm/MOREF`; event `event/KIND/NAMESPACE/NAME/REASON`; report `report/NAMESPACE/NAME`,
-    or `reports/SITE` for all; resume `site/SITE`. `desired` by kind: label and pod-label {"uid", "labels": {key: value
-    | null}}; bind {"uid", "node"}, with "labels" where the pod gets some; drs-rule {"cluster", "type", "vms",
-    "mandatory"} or {} to remove it; move {"name", "cluster", "from", "to", "because", ...} (docs/mover.md); evict
-    {"uid", "at", "node", "to", ...} (docs/evictor.md); event {"regarding", "type", "reason", "note", "action",
-    "condition", "cause"} (docs/events.md); report {"report"} or {"keep"}; resume {"at"}. `because` is one line for a
-    person; `id` is a digest of all the others (`agents/sinks/orders.py`).
+    `kind` is label, pod-label, bind, drs-rule, move, maintenance, evict, event, report or resume. `target` names one
+    object: label `node/NAME`; pod-label, bind and evict `pod/NAMESPACE/NAME`; drs-rule `drs-rule/CLUSTER/RULE`; move
+    `vm/MOREF`; maintenance `host/MOREF`; event `event/KIND/NAMESPACE/NAME/REASON`; report `report/NAMESPACE/NAME`, or
+    `reports/SITE` for all; resume `site/SITE`. `desired` by kind: label and pod-label {"uid", "labels": {key: value |
+    null}}; bind {"uid", "node"}, with "labels" where the pod gets some; drs-rule {"cluster", "type", "vms",
+    "mandatory"} or {} to remove it; move {"name", "cluster", "from", "to", "because", ...} (docs/mover.md); maintenance
+    {"name", "cluster", "mode", ...} (docs/maintenance.md); evict {"uid", "at", "node", "to", ...} (docs/evictor.md);
+    event {"regarding", "type", "reason", "note", "action", "condition", "cause"} (docs/events.md); report {"report"} or
+    {"keep"}; resume {"at"}. `because` is one line for a person; `id` is a digest of all the others
+    (`agents/sinks/orders.py`).
     """
 
     id: str

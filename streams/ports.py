@@ -116,6 +116,20 @@ class LiveVm(NamedTuple):
     task: str = ""
 
 
+class LiveHost(NamedTuple):
+    """An ESXi host as vCenter has it now.
+
+    `vms` are those on it that are powered on, names by reference; `task` puts it into maintenance mode, or takes it
+    out, right now.
+    """
+
+    name: str
+    is_connected: bool
+    in_maintenance: bool
+    vms: Mapping[str, str] = {}
+    task: str = ""
+
+
 class PodState(NamedTuple):
     """A live pod and one of its conditions. `node` is "" before it is bound, `condition` is empty where it has none."""
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from underhost.agents.http.applying import LAST, MAINTENANCE, MaintenanceRequest
 from underhost.agents.http.applying import PATH as REPAIR_APPLY
 from underhost.agents.http.doors.rights import RIGHTS, Asked
 from underhost.agents.http.doors.session import PATH, SignIn
@@ -23,10 +24,10 @@ from underhost.schemas.json_schema import REF, schemas_of
 VERSION = "3.1.0"
 JSON = "application/json"
 DESCRIPTION = (
-    "What a worker of Underhost shows, and the questions that it answers. Only a repair that is carried out and the "
-    "verbs of the extender change anything. Where `web.tokenFile` is set, whatever costs more than reading what is "
-    "held needs the token. Every error is an `ErrorDocument`. What one client may cost is bounded: 429 and 503 mean "
-    "that asking again later helps."
+    "What a worker of Underhost shows, and the questions that it answers. Only repairs and maintenance that are "
+    "carried out, and the verbs of the extender, change anything. Where `web.tokenFile` is set, whatever costs more "
+    "than reading what is held needs the token. Every error is an `ErrorDocument`. What one client may cost is "
+    "bounded: 429 and 503 mean that asking again later helps."
 )
 WHY = {
     400: "No HTTP, or no such question.",
@@ -74,6 +75,7 @@ FILE = Parameter("name", "A file of the page.", "path")
 PODS = Parameter("pods", "`named`: of the pods only those that wait or that a finding names; absent, all of them.")
 NODES = Parameter("node", "Only this node and its pods; may be given 200 times.")
 REPAIR = Parameter("id", "The id of the repair.", "path")
+RUN = Parameter("id", "The id of the maintenance.", "path")
 RUNBOOK = Parameter("name", "The name of an alert.", "path")
 
 
@@ -187,6 +189,17 @@ OPERATIONS: tuple[Operation, ...] = (
         "post",
         MaintainRequest,
     ),
+    Operation(
+        MAINTENANCE,
+        "Carry maintenance of hosts out.",
+        documents.MaintenanceProgress,
+        (*GONE, 422),
+        (SITE,),
+        "post",
+        MaintenanceRequest,
+    ),
+    Operation(LAST, "How far the last maintenance is.", page.LastMaintenance),
+    Operation(MAINTENANCE + "/{id}", "How far a maintenance is.", documents.MaintenanceProgress, (404,), (RUN,)),
     Operation(f"{PREFIX}/readyz", "Does this worker answer?", page.ReadinessDocument, (503,)),
     *(
         Operation(f"{PREFIX}/{verb}", f"kube-scheduler asks: {verb}.", ANSWERS[verb], (503,), (), "post", form)

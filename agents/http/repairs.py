@@ -91,11 +91,15 @@ def _repair(asked: RepairRequest) -> Trial:
     return Trial(asked.site, asked.at, answer)
 
 
-def _maintain(asked: MaintainRequest) -> Trial:
-    """Raises InputError where no host is meant."""
+def chosen_of(asked: MaintainRequest) -> Chosen:
+    """Which hosts are meant. Raises InputError where none is."""
     if not (asked.all_hosts or asked.clusters or asked.hosts):
         raise InputError("no host is named: allHosts, clusters or hosts are expected")
-    chosen = Chosen(asked.all_hosts, tuple(asked.clusters), tuple(map(host_name, asked.hosts)), asked.at_once)
+    return Chosen(asked.all_hosts, tuple(asked.clusters), tuple(map(host_name, asked.hosts)), asked.at_once)
+
+
+def _maintain(asked: MaintainRequest) -> Trial:
+    chosen = chosen_of(asked)
 
     def answer(picture: Snapshot, options: Options, holder: Evaluator | None) -> bytes:
         return to_json(maintenance(picture, options, chosen, holder))

@@ -62,7 +62,7 @@ def http_routes(
         *events.routes(feeds, on_visit),
         *past_sites.routes(),
         *plans.routes(feeds, options, past_sites),
-        *applying.routes(feeds, lambda: running.repairs if (running := pipeline()) is not None else None),
+        *applying.routes(feeds, options, lambda: running.repairs if (running := pipeline()) is not None else None),
     ]
     features = [FEATURES[route.path] for route in routes if route.path in FEATURES]
     runbooks = settings.alerting.runbooks

@@ -70,6 +70,7 @@ async def connect(settings: Settings, roles: Collection[str]) -> Connections:
             drs=simulated.vsphere if vsphere else None,
             events=simulated.events if kubernetes else None,
             moves=simulated.vsphere if vsphere else None,
+            maintenance=simulated.vsphere if vsphere else None,
         )
     if settings.vsphere.url and "drs" in wanted:
         from underhost.agents.sinks.drs.writer import VSphereDrsWriter
@@ -83,6 +84,12 @@ async def connect(settings: Settings, roles: Collection[str]) -> Connections:
         mover = VSphereVmMover(settings.vsphere)
         made.closing.append(mover.close)
         made.writers = replace(made.writers, moves=mover)
+    if settings.vsphere.url and "maintenance" in wanted:
+        from underhost.agents.sinks.maintenance.writer import VSphereHostMaintainer
+
+        maintainer = VSphereHostMaintainer(settings.vsphere)
+        made.closing.append(maintainer.close)
+        made.writers = replace(made.writers, maintenance=maintainer)
     if settings.kubernetes.files or settings.kubernetes.simulated:
         return made
     client = None

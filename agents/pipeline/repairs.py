@@ -1,12 +1,14 @@
-"""Repairs that people ask a run for: begun only where VMs are moved here, and the picture is whole.
+"""What people ask a run for that moves VMs: begun only where VMs are moved here, and the picture is whole.
 
-In: terms, from whoever asks over HTTP. Out: a `Campaign`, which the mover's decider carries out.
+In: terms, from whoever asks over HTTP. Out: a `Campaign`, which the mover's decider carries out; a `MaintenanceRun`,
+which that of maintenance does.
 """
 
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 from underhost.agents.pipeline.leases.roles import RoleLeases
+from underhost.agents.sinks.maintenance.run import MaintenanceRun, MaintenanceTerms
 from underhost.agents.sinks.moves.campaign import Campaign, Campaigns
 from underhost.agents.sinks.registry import COMMANDS
 from underhost.schemas.commands import MOVE
@@ -34,8 +36,7 @@ class PipelineRepairs:
 
     def begin_repair(self, site: str, terms: "RepairTerms") -> Campaign:
         """Begin to carry out a repair. Raises Unreachable where another worker moves the VMs of the site, or nobody."""
-        if (why := self._why_not(site)) is not None:
-            raise Unreachable(why)
+        self._require(site)
         campaign = self._campaigns.begin(terms)
         self._nudge(site)
         return campaign
@@ -43,6 +44,28 @@ class PipelineRepairs:
     def repair(self, id_: str) -> Campaign | None:
         """A repair that was begun in this run."""
         return self._campaigns.of(id_)
+
+    def begin_maintenance(self, site: str, terms: MaintenanceTerms) -> MaintenanceRun:
+        """Begin to carry out a maintenance. Raises as `begin_repair`."""
+        self._require(site)
+        run = self._campaigns.add(MaintenanceRun(site, terms))
+        self._nudge(site)
+        return run
+
+    def maintenance(self, id_: str = "") -> MaintenanceRun | None:
+        """A maintenance that was begun in this run; without an id the last one."""
+        return self._campaigns.find(id_, MaintenanceRun) if id_ else self._campaigns.last(MaintenanceRun)
+
+    def suspend(self) -> None:
+        """The site may be another worker's: whoever follows a maintenance is told that nobody goes on with it."""
+        run = self._campaigns.under_way(MaintenanceRun)
+        if run is not None:
+            run.abandon()
+
+    def _require(self, site: str) -> None:
+        """Raises Unreachable where VMs of the site are not moved here now."""
+        if (why := self._why_not(site)) is not None:
+            raise Unreachable(why)
 
     def _why_not(self, site: str) -> str | None:
         role = COMMANDS[MOVE].role

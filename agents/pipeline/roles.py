@@ -18,7 +18,7 @@ from underhost.streams.settings.model import UNNAMED, Settings
 
 KUBERNETES, VSPHERE, EVALUATOR = "kubernetes", "vsphere", registry.EVALUATOR
 ALERTS, WEB = "alerts", "web"
-ALL = (KUBERNETES, VSPHERE, EVALUATOR, *(kind.role for kind in COMMANDS.values()), ALERTS, WEB)
+ALL = (KUBERNETES, VSPHERE, EVALUATOR, *dict.fromkeys(kind.role for kind in COMMANDS.values()), ALERTS, WEB)
 WATCHERS = frozenset({KUBERNETES, VSPHERE})
 
 _STATE: dict[str, tuple[Topic, ...]] = {

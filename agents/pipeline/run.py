@@ -293,6 +293,7 @@ class Pipeline:
         await self.watchers.stop()
         await self._self_check.stop()
         await self._cycles.suspend()
+        self.repairs.suspend()
         self._state.decided_from = None
         self._state.latest.clear()
         self._state.in_flight.clear()

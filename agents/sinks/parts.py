@@ -18,6 +18,7 @@ from underhost.streams.settings.model import Settings
 
 if TYPE_CHECKING:
     from underhost.agents.evaluate.evaluator import SiteEvaluator
+    from underhost.agents.planner.fleet import Room
     from underhost.agents.repair.evictable import EvictionTerms
     from underhost.agents.sinks.drs.decider import NeededRules
     from underhost.agents.sinks.moves.decider import MoveDecider
@@ -54,7 +55,7 @@ class DeciderParts:
         held_until: for (kind, target), until when it is left alone because a write of ours is not seen yet, monotonic
             seconds; 0.0 where none is awaited.
         findings: the open findings by id as their topic has them, the very same mapping until one changes.
-        kinds: those that are decided here. campaigns: the repairs that people ask for.
+        kinds: those that are decided here. campaigns: the repairs, and maintenance, that people ask for.
     """
 
     site: str
@@ -73,11 +74,10 @@ class DeciderParts:
     @cached_property
     def mover(self) -> "MoveDecider":
         """The decider of the mover, of which the evictor wants to know what is left to it."""
-        from underhost.agents.planner.fleet import Room
         from underhost.agents.planner.terms import RepairTerms
         from underhost.agents.sinks.moves.decider import MoveDecider
         from underhost.agents.sinks.moves.drs_turn import DrsTurn
-        from underhost.agents.sinks.moves.planning import PlansBeside
+        from underhost.agents.sinks.moves.planning import PlansBeside, repair_plan
 
         settings, moves = self.settings, self.settings.moves
         evicts = settings.sinks.evictions and commands.EVICT in self.kinds
@@ -85,17 +85,30 @@ class DeciderParts:
             moves,
             RepairTerms(
                 evictions=eviction_terms(settings) if evicts else None,
-                room=Room(moves.headroom, moves.reserved, moves.admission),
+                room=self.room,
             ),
             self.evaluator,
-            PlansBeside(self.options),
+            PlansBeside(self.options, repair_plan),
             enabled=settings.sinks.moves,
-            campaigns=self.campaigns or Campaigns(self.site),
+            campaigns=self.asked,
             drs=DrsTurn(self.needed_rules) if settings.sinks.drs_rules else None,
             earlier=self.earlier,
             outcomes=self.outcomes,
             now=self.now,
         )
+
+    @property
+    def room(self) -> "Room":
+        """How the hosts' room is counted where VMs are moved."""
+        from underhost.agents.planner.fleet import Room
+
+        moves = self.settings.moves
+        return Room(moves.headroom, moves.reserved, moves.admission)
+
+    @cached_property
+    def asked(self) -> Campaigns:
+        """What people ask for."""
+        return self.campaigns or Campaigns(self.site)
 
     @cached_property
     def needed_rules(self) -> "NeededRules":

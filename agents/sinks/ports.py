@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.records import Action, Outcome, Placement
 from underhost.schemas.vsphere import DrsRule
-from underhost.streams.ports import LiveLabels, LiveVm, PodState
+from underhost.streams.ports import LiveHost, LiveLabels, LiveVm, PodState
 
 
 class KubernetesWriter(Protocol):
@@ -136,7 +136,14 @@ class DrsWriter(Protocol):
         """Remove the rule with this key."""
 
 
-class VmMover(Protocol):
+class VCenterTasks(Protocol):
+    """What has been begun in one vCenter. Methods raise Gone, Refused, Conflict or Unreachable."""
+
+    async def is_done(self, task: str) -> bool:
+        """Whether the task has ended well. Refused: it has failed."""
+
+
+class VmMover(VCenterTasks, Protocol):
     """Moves VMs of one vCenter. Methods raise Gone, Refused, Conflict or Unreachable."""
 
     async def live_vm(self, vm: str) -> LiveVm:
@@ -145,8 +152,18 @@ class VmMover(Protocol):
     async def relocate(self, vm: str, host: str) -> str:
         """Begin to move the VM to the host; the task."""
 
-    async def is_done(self, task: str) -> bool:
-        """Whether the task has ended well. Refused: it has failed."""
+
+class HostMaintainer(VCenterTasks, Protocol):
+    """Puts hosts of one vCenter into maintenance mode, and takes them out. Methods raise as those of `VmMover`."""
+
+    async def live_host(self, host: str) -> LiveHost:
+        """The live host. Gone: there is none."""
+
+    async def enter_maintenance(self, host: str, within: int) -> str:
+        """Begin to put the host into maintenance mode; the task, which ends within so many seconds."""
+
+    async def exit_maintenance(self, host: str, within: int) -> str:
+        """Begin to take the host out of it; the task, which ends within so many seconds."""
 
 
 @dataclass(frozen=True)
@@ -158,6 +175,7 @@ class Writers:
     events: EventWriter | None = None
     reports: ReportWriter | None = None
     moves: VmMover | None = None
+    maintenance: HostMaintainer | None = None
 
 
 class PendingPods(Protocol):
@@ -203,6 +221,11 @@ class Decider(ABC):
     @abstractmethod
     def observe(self, outcome: Outcome, now: float) -> None:
         """What became of a command."""
+
+    def stand_still(self, why: str, now: float) -> None:
+        """It is not asked now, as nothing of its kind may be ordered; for who must not go on later as if nothing had
+        been."""
+        return
 
 
 class Sink(ABC):

@@ -2,8 +2,7 @@
 
 In: settings, roles, and what sinks and deciders are made of. Out: the sinks and deciders that a worker has, and the
 facts of each kind. A new sink is a module of this room, a row here, and its name in `schemas/commands.py`. Factories
-import sinks and deciders: a worker starts without the modules, and the clients behind them, of roles that it does not
-have.
+import sinks and deciders: a worker starts without modules, and the clients behind them, of roles that it has not.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -13,6 +12,7 @@ from functools import partial
 
 from underhost.agents.sinks import shown
 from underhost.agents.sinks.evictions.sink import outdated
+from underhost.agents.sinks.maintenance.sink import outdated as outdated_maintenance
 from underhost.agents.sinks.moves.vain import outdated as outdated_move
 from underhost.agents.sinks.parts import DeciderParts, SinkParts, eviction_terms
 from underhost.agents.sinks.ports import Decider, Sink, Writers
@@ -161,6 +161,30 @@ def _move_decider(parts: DeciderParts) -> Decider:
     return parts.mover
 
 
+def _maintenance_sink(parts: SinkParts) -> Sink:
+    from underhost.agents.sinks.maintenance.sink import MaintenanceSink
+
+    assert parts.writers.maintenance is not None
+    on, within = parts.settings.sinks.maintenance, parts.settings.maintenance.timeout
+    return MaintenanceSink(parts.writers.maintenance, enabled=on, within=within, vms=parts.vms, refresh=parts.refresh)
+
+
+def _maintenance_decider(parts: DeciderParts) -> Decider:
+    from underhost.agents.sinks.maintenance.decider import MaintenanceDecider
+    from underhost.agents.sinks.moves.planning import PlansBeside, maintenance_plan
+
+    return MaintenanceDecider(
+        parts.settings.maintenance,
+        parts.room,
+        parts.evaluator,
+        PlansBeside(parts.options, maintenance_plan),
+        parts.mover.moving,
+        parts.asked,
+        enabled=parts.settings.sinks.maintenance,
+        before=(parts.earlier, parts.outcomes),
+    )
+
+
 def _eviction_sink(parts: SinkParts) -> Sink:
     from underhost.agents.sinks.evictions.sink import EvictionSink
 
@@ -279,6 +303,20 @@ _ROWS = (
         shows=shown.move_shown,
         stands=300.0,
         outdated=outdated_move,
+    ),
+    CommandKind(
+        commands.MAINTENANCE,
+        role="mover",  # which empties the host first: two workers could not take turns at that
+        writer="maintenance",
+        state=topics.SOURCE_TOPICS,
+        derived=(topics.ACTIONS, topics.OUTCOMES),
+        sink=_maintenance_sink,
+        decider=_maintenance_decider,
+        lanes=4,
+        patience=7200.0,
+        shows=shown.maintenance_shown,
+        stands=300.0,
+        outdated=outdated_maintenance,
     ),
     CommandKind(
         commands.EVICT,

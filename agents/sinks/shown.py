@@ -27,6 +27,7 @@ class _Written(msgspec.Struct):
 
     owner: str = ""
     to: str = ""
+    mode: str = ""
     vms: list[str] = []
     mandatory: bool = False
 
@@ -108,6 +109,17 @@ def move_shown(action: Action, picture: Snapshot) -> Shown:
     def shown(now: Snapshot) -> bool:
         vm = now.vms.get(ref)
         return vm is None or vm.host == to
+
+    return shown
+
+
+def maintenance_shown(action: Action, picture: Snapshot) -> Shown:
+    """The host is in the mode that was asked for."""
+    ref, enter = action.target.partition("/")[2], _written(action).mode != "exit"
+
+    def shown(now: Snapshot) -> bool:
+        host = now.hosts.get(ref)
+        return host is None or (host.state == "maintenance") == enter
 
     return shown
 

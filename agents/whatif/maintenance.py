@@ -1,6 +1,7 @@
 """Maintenance of many hosts: the shortest rolling order, and what the evaluator says after each of its waves.
 
-In: a snapshot, options, and the hosts that shall be emptied. Out: a `MaintenancePlan`. VMs move, no pod does, so that
+In: a snapshot, options, and the hosts that shall be emptied. Out: a `MaintenancePlan`, by names, and its waves by
+reference for who carries it out. VMs move, no pod does, so that
 no disruption budget is asked. `rolling.py` finds the order, each vSphere cluster for itself, by what is read of a site
 here (`_Cluster`); the evaluator judges the site after each wave, as it judges everything.
 """
@@ -9,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, zip_longest
+from typing import NamedTuple
 
 from underhost.agents.affinity.gathering import gatherings
 from underhost.agents.affinity.quorum import Quorum
@@ -49,10 +51,35 @@ class Chosen:
     hosts: tuple[str, ...] = ()
     at_once: int = 0
 
+    def check(self, snapshot: Snapshot, options: Options) -> None:
+        """Raises InputError for a host or cluster that is not there."""
+        _refs(World(snapshot, Evaluator(options)), self)
+
+
+class PlannedWave(NamedTuple):
+    """Hosts that are in maintenance mode at one time, and for each VM that moves its new host; all by reference."""
+
+    hosts: tuple[str, ...]
+    moves: Mapping[str, str]
+
+
+class PlannedMaintenance(NamedTuple):
+    """A plan, for people and for who carries it out."""
+
+    document: MaintenancePlan
+    waves: list[PlannedWave]
+
 
 def maintenance(
     snapshot: Snapshot, options: Options, chosen: Chosen, evaluator: Evaluator | None = None
 ) -> MaintenancePlan:
+    """The plan; see `planned_maintenance`."""
+    return planned_maintenance(snapshot, options, chosen, evaluator).document
+
+
+def planned_maintenance(
+    snapshot: Snapshot, options: Options, chosen: Chosen, evaluator: Evaluator | None = None
+) -> PlannedMaintenance:
     """The plan; `evaluator` has judged the site before.
 
     Raises InputError for a host or cluster that is not there, BadObjectError.
@@ -63,7 +90,7 @@ def maintenance(
     parts = _Parts(snapshot, world.evaluator.state(snapshot).model, world.evaluator.quorums(snapshot))
     clusters = [_Cluster(parts, name, turns, chosen.at_once) for name, turns in _by_cluster(snapshot, refs).items()]
     new: dict[str, Finding] = {}
-    waves = []
+    waves, planned = [], []
     together = list(zip_longest(*(cluster.plan.waves for cluster in clusters)))
     for number, at_a_time in enumerate(told("trying waves", together), start=1):
         taken = [(one, wave) for one, wave in zip(clusters, at_a_time, strict=True) if wave is not None]
@@ -76,8 +103,9 @@ def maintenance(
         new.update((one.id, one) for one in found)
         world.set_hosts(hosts, CONNECTED)
         waves.append(MaintenanceWave(number, sorted(snapshot.hosts[host].name for host in hosts), moved))
+        planned.append(PlannedWave(tuple(sorted(hosts, key=lambda ref: (snapshot.hosts[ref].name, ref))), moves))
     away = [ref for ref in refs if snapshot.hosts[ref].state == DISCONNECTED]
-    return MaintenancePlan(
+    document = MaintenancePlan(
         waves=waves,
         blocked=[
             *(BlockedHost(snapshot.hosts[ref].name, [], AWAY) for ref in away),
@@ -88,6 +116,7 @@ def maintenance(
         optimal=all(cluster.plan.shortest for cluster in clusters),
         not_judged=[*before.not_judged, *_without_capacity(snapshot, refs)],
     )
+    return PlannedMaintenance(document, planned)
 
 
 def _refs(world: World, chosen: Chosen) -> list[str]:

@@ -17,6 +17,7 @@ from underhost.streams.settings.sinks import (
     DrsRuleSettings,
     EvictionSettings,
     LimitSettings,
+    MaintenanceSettings,
     MoveSettings,
     SinkSettings,
 )
@@ -52,6 +53,7 @@ class Settings(SettingsGroup):
     sinks: SinkSettings = SinkSettings()
     drs_rules: DrsRuleSettings = DrsRuleSettings()
     moves: MoveSettings = MoveSettings()
+    maintenance: MaintenanceSettings = MaintenanceSettings()
     evictions: EvictionSettings = EvictionSettings()
     limits: LimitSettings = LimitSettings()
     shares: ShareSettings = ShareSettings()

@@ -88,6 +88,15 @@ class MoveSettings(SettingsGroup):
     """A VM counts with the memory that is reserved for it, not with all of its own."""
 
 
+class MaintenanceSettings(SettingsGroup):
+    """How hosts have their turn (`underhost maintain --apply`); none has one unless `sinks.maintenance` is true."""
+
+    max_hosts: int = Field(default=1, ge=1)
+    """Hosts that are emptied, or in maintenance mode, at a time; of the whole site."""
+    timeout: int = Field(default=1800, ge=1, le=6000)
+    """Seconds after which vSphere gives up a change of a host's mode, and leaves the host as it was."""
+
+
 class EvictionSettings(SettingsGroup):
     """Which pods the evictor may end, and how many at once; it ends none unless `sinks.evictions` is true."""
 

@@ -1,10 +1,9 @@
 """A simulated vCenter: one vSphere cluster of hosts and VMs, vMotion and VM-VM rules; `drs.py` keeps the rules.
 
-In: an operator's moves, the rule edits of the DRS sink and the moves of the mover (this class is a DrsWriter and a
-VmMover by structure). Out: changes of
-hosts, VMs, rules and the cluster in `store`. As in the real one, a move to an explicit host ignores rules, and of two
-contradictory rules the newer one is disabled silently. Mandatory rules refuse nothing here, and there are no VM-Host
-groups.
+In: an operator's moves, the rule edits of the DRS sink, the moves and the maintenance of the mover (this class is a
+DrsWriter, a VmMover and a HostMaintainer by structure). Out: changes of hosts, VMs, rules and the cluster in `store`.
+As in the real one, a move to an explicit host ignores rules, and of two contradictory rules the newer one is disabled
+silently. Mandatory rules refuse nothing here, and there are no VM-Host groups.
 """
 
 import hashlib
@@ -16,7 +15,7 @@ import msgspec
 from underhost.schemas.errors import Conflict, Gone, Refused
 from underhost.schemas.kubernetes import encode
 from underhost.schemas.vsphere import Cluster, DrsRule, Host, Vm
-from underhost.streams.ports import LiveVm
+from underhost.streams.ports import LiveHost, LiveVm
 from underhost.streams.simulated.store import ObjectKey, Store
 from underhost.streams.simulated.timeline import Timeline
 
@@ -149,8 +148,29 @@ class SimulatedVSphere:
         return moved.id
 
     async def is_done(self, task: str) -> bool:
-        """Whether the vMotion has ended."""
+        """Whether the vMotion has ended; a change of a host's mode has at once."""
         return task not in self.in_motion
+
+    # ------------------------------------------------------------------------------------------------- maintenance mode
+    async def live_host(self, host: str) -> LiveHost:
+        """A host and what is powered on there. Raises Gone."""
+        found = self.host(host)
+        there = {vm.id: vm.name for vm in self.vms().values() if vm.host == found.id and vm.power == "on"}
+        return LiveHost(found.name, found.state != "disconnected", found.state == "maintenance", there)
+
+    async def enter_maintenance(self, host: str, within: int) -> str:
+        """Put an empty host into maintenance mode. Raises Gone, or Refused where a VM is on it: DRS empties none."""
+        live = await self.live_host(host)
+        if live.vms:
+            raise Refused(f"host {live.name}: {', '.join(sorted(live.vms.values()))} did not leave within {within} s")
+        self.set_host_state(host, "maintenance")
+        return f"enter-{host}"
+
+    async def exit_maintenance(self, host: str, within: int) -> str:
+        """Take a host out of it. Raises Gone."""
+        del within
+        self.set_host_state(host, "connected")
+        return f"exit-{host}"
 
     # ---------------------------------------------------------------------------------------------------------- vMotion
     def move(self, vm: Vm, target: Host, who: str) -> None:

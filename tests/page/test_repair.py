@@ -12,7 +12,9 @@ from support.published import a_finding
 from support.sites.shown import ShownSite
 
 from underhost.agents.evaluate.check import check
+from underhost.agents.sinks.maintenance.run import MaintenanceRun, MaintenanceTerms
 from underhost.agents.site.snapshot import Options
+from underhost.agents.whatif.maintenance import Chosen
 from underhost.schemas.records import FindingEvent
 from underhost.schemas.vsphere import Host
 
@@ -180,3 +182,26 @@ def test_on_a_phone_a_plan_is_above_today_and_its_account_a_view(visits: Visits,
     page.click("#account .item >> nth=0")
     page.click(".foot [data-view=map]")
     expect(page.locator("#steps output")).to_have_text("Step 1 of 2: vMotion of n1")
+
+
+class Carried:
+    """What of a pipeline the page asks: one maintenance."""
+
+    def __init__(self) -> None:
+        self.run = MaintenanceRun("prod", MaintenanceTerms(Chosen(all=True)))
+        self.run.plan(["esx-h1", "esx-h2"])
+
+    def maintenance(self, id_: str = "") -> MaintenanceRun:
+        return self.run
+
+
+def test_maintenance_that_is_carried_out_is_told_in_the_tab(visits: Visits, site: ShownSite) -> None:
+    site.repairing = carried = Carried()  # type: ignore[assignment]
+    carried.run.host("esx-h1", "maintenance")
+    carried.run.wait("a person or vLCM, to take esx-h1 out of maintenance mode")
+    page = visits.open(site.address)
+    page.click("#tab-repair")
+    expect(page.locator("#repair p[role=status]")).to_have_text(
+        "Maintenance is under way: 0 of 2 hosts done; esx-h1 (maintenance); it waits for a person or vLCM, to take"
+        " esx-h1 out of maintenance mode."
+    )

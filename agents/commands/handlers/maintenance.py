@@ -1,25 +1,33 @@
 """`underhost maintain --all-hosts`, `--cluster` and `--rolling`: the shortest order in which hosts can be emptied.
 
 In: dumps, an inventory (or a worker), and which hosts. Out: a MaintenancePlan as table, JSON, YAML or names (the hosts
-in their order). Exit 1 where a host cannot be emptied, or a new finding is at or above `--fail-on`.
+in their order). Exit 1 where a host cannot be emptied, or a new finding is at or above `--fail-on`. With `--apply` a
+worker carries it out: a line for each step, or a MaintenanceProgress; exit 1 where not every host had its turn.
 """
 
+import asyncio
 from collections.abc import Sequence
 
 import typer
+from msgspec.structs import replace
 
+from underhost.agents.commands.handlers import applying
 from underhost.agents.commands.input.offline import faults_named, read_site
 from underhost.agents.commands.input.options import Answered, Judged
 from underhost.agents.commands.input.origin import From
+from underhost.agents.commands.input.server import Asker
 from underhost.agents.commands.output import documents as out
 from underhost.agents.commands.output.columns import Table
 from underhost.agents.commands.output.documents import counted
 from underhost.agents.commands.output.formats import NEVER
 from underhost.agents.commands.output.plan_tables import new_findings, simulated
 from underhost.agents.evaluate.findings import listing
+from underhost.agents.sinks.maintenance import run as states
+from underhost.agents.sinks.moves.campaign import ENDED
 from underhost.agents.whatif.maintenance import Chosen, maintenance
 from underhost.agents.whatif.steps import host_name
-from underhost.schemas.documents import MaintenancePlan
+from underhost.schemas.documents import MaintenancePlan, MaintenanceProgress
+from underhost.schemas.errors import InputError
 from underhost.schemas.severities import at_or_above
 
 
@@ -39,12 +47,94 @@ def plan(
         found = maintenance(site.snapshot, site.options, chosen)
     if not out.show_for_programs(found, answered.output, (host for wave in found.waves for host in wave.hosts)):
         out.say(simulated(f"maintenance of {counted(_hosts(found), 'host')} in turn"))
-        out.show_tables(_tables(found))
-        out.say(_summary(found))
-        out.show_not_judged(found.not_judged)
+        _show(found)
     grave = any(answered.fail_on != NEVER and at_or_above(one.severity, answered.fail_on) for one in found.new_findings)
     if found.blocked or grave:
         raise typer.Exit(1)
+
+
+def carry_out(
+    all_hosts: bool,
+    clusters: Sequence[str],
+    hosts: Sequence[str],
+    at_once: int,
+    source: From,
+    output: str,
+    *,
+    leave: bool,
+    yes: bool,
+) -> None:
+    """Show the plan, ask, have it carried out, and follow it to its end; `leave`: hosts are taken out again."""
+    if source.server is None:
+        raise InputError("--apply: --server is missing: the worker that moves the VMs of the site carries it out")
+    body = {
+        "site": source.site or "",
+        "allHosts": all_hosts,
+        "clusters": list(clusters),
+        "hosts": list(hosts),
+        "atOnce": at_once,
+    }
+    asker: Asker[MaintenancePlan, MaintenanceProgress] = Asker(
+        source.server,
+        source.site,
+        source.token_file,
+        source.ca_file,
+        body,
+        path="/api/v1/maintain",
+        apply="/api/v1/maintenance/apply",
+        planned=MaintenancePlan,
+        progress=MaintenanceProgress,
+        only_apply={"exit": leave},
+    )
+    for_people = applying.is_for_people(output)
+    told = applying.ToldLines(out.say if for_people else lambda sentence: None)
+
+    def show(found: MaintenancePlan) -> bool:
+        if for_people:
+            _show(found)
+        return not found.blocked
+
+    def tell(now: MaintenanceProgress) -> None:
+        for one in now.hosts:
+            if one.state in _SAID:
+                told.once(one.host, one.state, f"host {one.host}: {_SAID[one.state]}")
+        told.steps(now.steps)
+        told.waiting(now)
+
+    found = applying.agreed(asker, output, show, yes=yes)
+    if found.blocked:
+        names, first = ", ".join(one.host for one in found.blocked), found.blocked[0].why
+        why = f"{names} cannot be emptied ({first}); name the others"
+        ended = MaintenanceProgress("", source.site or "", ENDED, [], [], why, done=False)
+    else:
+        ended = asyncio.run(applying.follow(asker, tell, lost))
+    if not out.show_for_programs(ended, output):
+        had = sum(one.state == states.HAD for one in ended.hosts)
+        out.say(f"{counted(had, 'host')} done" if ended.done else f"stopped: {ended.why}")
+    if not ended.done:
+        raise typer.Exit(1)
+
+
+_SAID = {
+    states.EMPTYING: "is being emptied",
+    states.ENTERING: "is being put into maintenance mode",
+    states.IN_MODE: "is in maintenance mode",
+    states.LEAVING: "is being taken out of maintenance mode",
+    states.HAD: "done",
+}
+"""What is said of a host as it comes into a state."""
+
+
+def lost(last: MaintenanceProgress) -> MaintenanceProgress:
+    """The end of what nobody goes on with: a run is known to the worker alone that has begun it."""
+    why = "; ".join([states.ABANDONED, *states.left_over(last)])
+    return replace(last, state=ENDED, why=why, done=False)
+
+
+def _show(found: MaintenancePlan) -> None:
+    out.show_tables(_tables(found))
+    out.say(_summary(found))
+    out.show_not_judged(found.not_judged)
 
 
 def _hosts(found: MaintenancePlan) -> int:

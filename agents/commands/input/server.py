@@ -8,15 +8,16 @@ hands out what it has.
 import asyncio
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 import aiohttp
 import msgspec
 
 from underhost.agents.commands.output import progress
-from underhost.schemas.documents import RepairPlan, RepairProgress
+from underhost.schemas.documents import MaintenancePlan, MaintenanceProgress, RepairPlan, RepairProgress
 from underhost.schemas.errors import InputError, Refused, Unreachable
 from underhost.schemas.page import OPTIONS, SITE, Judging, OpenFindings
 from underhost.schemas.records import FindingEvent
@@ -30,6 +31,8 @@ PLANNED = 65.0
 """Seconds for a plan that a worker makes: it takes a minute for one at most."""
 
 T = TypeVar("T")
+P = TypeVar("P", RepairPlan, MaintenancePlan)
+D = TypeVar("D", RepairProgress, MaintenanceProgress)
 
 
 class WorkerSnapshot(NamedTuple):
@@ -69,30 +72,41 @@ async def findings(
         raise Refused(f"{address}: this is no worker of Underhost") from error
 
 
-class RepairAsker(NamedTuple):
-    """Asks a worker for repairs. `body` says what shall be repaired, as `/api/v1/repair` takes it."""
+@dataclass(frozen=True)
+class Asker(Generic[P, D]):
+    """Asks a worker for plans of one kind, and to carry them out.
+
+    `path` answers with a plan, `apply` carries one out; `body` says what shall be done, `only_apply` what the plan is
+    not asked for.
+    """
 
     server: str
     site: str | None
     token_file: Path | None
     ca_file: Path | None
     body: Mapping[str, object]
+    path: str
+    apply: str
+    planned: type[P]
+    progress: type[D]
+    only_apply: Mapping[str, object] = field(default_factory=dict)
 
-    async def plan(self) -> RepairPlan:
+    async def plan(self) -> P:
         """The plan. Raises as `_ask`."""
-        return await self._ask("/api/v1/repair", RepairPlan, self.body)
+        return await self._ask(self.path, self.planned, self.site, self.body)
 
-    async def begin(self) -> RepairProgress:
+    async def begin(self) -> D:
         """Have it carried out. Raises as `_ask`."""
-        return await self._ask("/api/v1/repair/apply", RepairProgress, self.body)
+        return await self._ask(self.apply, self.progress, self.site, {**self.body, **self.only_apply})
 
-    async def follow(self, begun: RepairProgress) -> RepairProgress:
+    async def follow(self, begun: D) -> D:
         """How far it is. Raises as `_ask`; InputError where the worker does not know it."""
-        return await self._replace(site=begun.site)._ask(f"/api/v1/repair/apply/{begun.id}", RepairProgress)
+        return await self._ask(f"{self.apply}/{begun.id}", self.progress, begun.site)
 
-    async def _ask(self, path: str, form: type[T], body: Mapping[str, object] | None = None) -> T:
+    async def _ask(self, path: str, form: type[T], site: str | None, body: Mapping[str, object] | None = None) -> T:
         sent = None if body is None else msgspec.json.encode(body)
-        address, _, data = await _ask(path, *self[:4], sent, FIRST_ANSWER if sent is None else PLANNED)
+        within = FIRST_ANSWER if sent is None else PLANNED
+        address, _, data = await _ask(path, self.server, site, self.token_file, self.ca_file, sent, within)
         try:
             return msgspec.json.decode(data, type=form)
         except msgspec.DecodeError as error:

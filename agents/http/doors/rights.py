@@ -46,7 +46,10 @@ RIGHTS = {
     "POST /extender/prioritize": Asked.ASK,
     "POST /extender/preempt": Asked.ASK,
     "GET /api/v1/repair/apply/{id}": Asked.ASK,
+    "GET /api/v1/maintenance": Asked.READ,
+    "GET /api/v1/maintenance/apply/{id}": Asked.ASK,
     "POST /api/v1/repair/apply": Asked.BIND,
+    "POST /api/v1/maintenance/apply": Asked.BIND,
     "POST /extender/bind": Asked.BIND,
 }
 """By method and path. The page's own files are open, as they hold nothing of a site and sign people in."""

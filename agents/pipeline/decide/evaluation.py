@@ -91,6 +91,7 @@ class Evaluation:
             self._last = decided.snapshot
         else:
             decided = Decisions(self._last)
+        self._stand_still(still)
         if not still.everything:
             decided = self._attempt(decided, lambda: self._order(decided, still))
         self.failure = next(iter(self._failures), None)
@@ -113,6 +114,12 @@ class Evaluation:
             for decider in memory.deciders:
                 if outcome.kind in decider.hears:
                     decider.observe(outcome, now)
+
+    def _stand_still(self, still: Standstill) -> None:
+        """Tell those deciders that are not asked now."""
+        for decider in self._memory.deciders:
+            if why := still.forbids(decider.kind):
+                decider.stand_still(why, self._monotonic())
 
     def _locate(self, snapshot: Snapshot, at: str) -> Decisions:
         """Where each node runs; published only by a worker that evaluates."""

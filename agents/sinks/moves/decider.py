@@ -11,8 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
-
-import msgspec
+from typing import TYPE_CHECKING
 
 from underhost.agents.evaluate.evaluator import SiteEvaluator
 from underhost.agents.planner.order import PlannedMove
@@ -20,11 +19,12 @@ from underhost.agents.planner.recheck import Recheck
 from underhost.agents.planner.terms import RepairTerms
 from underhost.agents.sinks.moves.campaign import ORDERED, Campaign, Campaigns
 from underhost.agents.sinks.moves.drs_turn import DrsTurn
-from underhost.agents.sinks.moves.once_more import UnknownEnds, as_planned, is_unknown
-from underhost.agents.sinks.moves.pace import MovePace, MoveUnderWay
-from underhost.agents.sinks.moves.planning import RepairPlans
-from underhost.agents.sinks.moves.sink import VAIN, DesiredMove
-from underhost.agents.sinks.moves.vain import MovesInVain, desired_move, refusals
+from underhost.agents.sinks.moves.moving import LOST, Moving
+from underhost.agents.sinks.moves.once_more import as_planned, is_unknown
+from underhost.agents.sinks.moves.pace import MoveUnderWay
+from underhost.agents.sinks.moves.planning import PlanMaker
+from underhost.agents.sinks.moves.sink import VAIN
+from underhost.agents.sinks.moves.vain import desired_move
 from underhost.agents.sinks.orders import DONE, DRY_RUN, REFUSED, order
 from underhost.agents.sinks.ports import Decider
 from underhost.agents.site.snapshot import Snapshot
@@ -32,8 +32,10 @@ from underhost.schemas.commands import EVICT, MOVE
 from underhost.schemas.documents import RepairDone, RepairPlan, Unrepairable
 from underhost.schemas.errors import BadObjectError, InputError
 from underhost.schemas.records import Action, Finding, Outcome
-from underhost.streams.derived import rfc3339
 from underhost.streams.settings.sinks import MoveSettings
+
+if TYPE_CHECKING:
+    from underhost.agents.planner.plan import Planned
 
 log = logging.getLogger(__name__)
 
@@ -45,10 +47,6 @@ AGAIN = 60.0
 """Seconds after which findings that no vMotion ends are planned for again; what is new is planned for at once."""
 FRESH = 300.0
 """Seconds for which a command of an earlier run may be ordered once more."""
-LOST = 3660.0
-"""Seconds after which a command without an outcome counts as lost."""
-UNSEEN = 60.0
-"""Seconds for which a picture is waited for that shows a move that was made."""
 IN_A_ROW, TROUBLE = 3, 600.0
 """Moves in vain without one that succeeds, after which no VM is moved for so many seconds."""
 DRY = "sinks.moves is off: this was a dry run"
@@ -58,6 +56,9 @@ STALLED = 900.0
 
 class MoveDecider(Decider):
     """Orders vMotions for one site.
+
+    Attributes:
+        moving: the vMotions of the site, whoever orders them.
 
     Args:
         terms: what is repaired by itself. evaluator: of the site. plans: makes the plans.
@@ -74,7 +75,7 @@ class MoveDecider(Decider):
         settings: MoveSettings,
         terms: RepairTerms,
         evaluator: SiteEvaluator,
-        plans: RepairPlans,
+        plans: "PlanMaker[RepairTerms, Planned]",
         *,
         enabled: bool,
         campaigns: Campaigns,
@@ -87,9 +88,9 @@ class MoveDecider(Decider):
         self._settings, self._terms, self._evaluator, self._plans = settings, terms, evaluator, plans
         self._automatic = enabled and settings.automatic
         self._campaigns, self._drs, self._clock = campaigns, drs, clock
-        self._pace, self._vain = MovePace(settings), MovesInVain()
         earlier = [action for action in earlier if action.kind == MOVE]
-        self._unknown = UnknownEnds(earlier, outcomes)
+        self.moving = Moving(settings, clock, earlier, outcomes)
+        self._pace, self._vain, self._unknown = self.moving.pace, self.moving.vain, self.moving.unknown
         self._vain.remember(earlier, outcomes, now, clock())
         self._since: dict[str, float] = {}
         self._thought: frozenset[str] = frozenset()
@@ -128,7 +129,12 @@ class MoveDecider(Decider):
             return []  # nothing is moved where the rules cannot be judged; the evaluator says why they cannot
 
     def _decide(self, snapshot: Snapshot, now: float) -> list[Action]:
-        self._settle(snapshot, now)
+        if self.moving.settle(snapshot, now):
+            self._again = 0.0
+        if self._campaigns.others(Campaign):
+            self._rest(frozenset() if self._automatic else None)  # whose moves these are: nobody else's, meanwhile
+            self._is_dry = False
+            return []
         campaign = self._look_for_campaign(now)
         if campaign is None and not self._automatic:
             self._rest(None)
@@ -183,7 +189,7 @@ class MoveDecider(Decider):
         elif campaign is not None:
             self._leave(campaign, plan.document, now)
         self.wait_until(max(self._again, now + LOOK))
-        return refusals(self._vain, snapshot, rfc3339(self._clock()))
+        return self.moving.refusals(snapshot)
 
     def _asked(self, campaign: Campaign | None, now: float) -> RepairTerms:
         terms = self._terms if campaign is None else campaign.terms
@@ -254,21 +260,8 @@ class MoveDecider(Decider):
         return actions
 
     def _begin(self, campaign: Campaign | None, move: PlannedMove, snapshot: Snapshot, now: float) -> Action:
-        desired = DesiredMove(
-            name=move.name,
-            cluster=move.cluster,
-            from_=move.from_,
-            to=move.to,
-            from_name=move.from_name,
-            to_name=move.to_name,
-            because=list(move.because),
-            at=rfc3339(self._clock()),
-            vain=self._vain.vain(move.vm),
-            why=self._vain.why(move.vm),
-        )
         because = f"the fewest moves that leave nothing broken: findings {', '.join(move.because)}"
-        action = order(MOVE, f"vm/{move.vm}", msgspec.to_builtins(desired), because, snapshot.offsets)
-        self._pace.begin(MoveUnderWay(action, {action.id}, move.vm, move.cluster, move.from_, move.to, now))
+        action = self.moving.begin(move, because, snapshot, now)
         self._stirred = now
         if campaign is not None:
             campaign.order(RepairDone(action.id, MOVE, move.from_name, move.to_name, ORDERED, vm=move.name))
@@ -287,14 +280,15 @@ class MoveDecider(Decider):
             one = self._pace.under_way.get(vm)
             if self._clock() - desired.decided > FRESH or recheck.why_not(as_planned(vm, desired)):
                 if one is not None:
-                    self._end(vm)
+                    self.moving.end(vm)
                     self._again = 0.0
-                if vm in snapshot.vms and snapshot.vms[vm].host == desired.to:
+                if desired.because and vm in snapshot.vms and snapshot.vms[vm].host == desired.to:
                     self._vain.arrived(vm, desired.to, now)
                 continue
             action = order(MOVE, before.target, before.desired, before.because, snapshot.offsets)
             if one is None:
-                one = MoveUnderWay(before, {before.id}, vm, desired.cluster, desired.from_, desired.to, now)
+                where, repairs = (desired.cluster, desired.from_, desired.to), bool(desired.because)
+                one = MoveUnderWay(before, {before.id}, vm, *where, now, repairs=repairs)
                 self._pace.begin(one)
             one.ids.add(action.id)
             actions.append(action)
@@ -317,36 +311,20 @@ class MoveDecider(Decider):
         self._stirred = now
         if outcome.result in DONE:
             one.applied, self._in_a_row = now, 0
-            self._vain.arrived(vm, one.to, now)
+            if one.repairs:
+                self._vain.arrived(vm, one.to, now)
             return
-        if is_unknown(outcome):
+        if one.repairs and is_unknown(outcome):
             self._unknown.wait(one.action, now + PAUSE)  # it may be under way: until then it counts
             return
         self._again = now + PAUSE
-        self._end(vm, counts=outcome.result != DRY_RUN)
+        self.moving.end(vm, counts=outcome.result != DRY_RUN)
         if outcome.reason.startswith(VAIN):
             self._again, self._in_a_row = 0.0, self._in_a_row + 1
             self._vain.failed(vm, one.to, outcome.reason, now)
             if self._in_a_row >= IN_A_ROW:
                 self._in_a_row, self._trouble = 0, now + TROUBLE
         self._is_dry = outcome.result == DRY_RUN
-
-    def _settle(self, snapshot: Snapshot, now: float) -> None:
-        """What is over: the picture shows it, or nothing will."""
-        for one in list(self._pace.under_way.values()):
-            vm = snapshot.vms.get(one.vm)
-            unseen = one.applied is not None and now - one.applied >= UNSEEN
-            if vm is not None and vm.host == one.to:
-                one.seen = now if one.seen is None else one.seen
-            there = one.seen is not None and (one.applied is not None or now - one.seen >= UNSEEN)
-            if vm is None or there or unseen or now - one.at >= LOST:
-                self._end(one.vm)
-                self._again = 0.0
-
-    def _end(self, vm: str, *, counts: bool = True) -> None:
-        """The move is over."""
-        self._pace.end(vm, counts=counts)
-        self._unknown.forget(f"vm/{vm}")
 
     # --------------------------------------------------------------------------------------- what people have asked for
     def _look_for_campaign(self, now: float) -> Campaign | None:

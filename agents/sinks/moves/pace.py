@@ -20,6 +20,7 @@ class MoveUnderWay:
     Attributes:
         action: its command. ids: of all its commands, where it was ordered once more.
         applied: when the sink has said so, seen: when the picture has shown it; None before.
+        repairs: whether it is to end a finding, and its VM therefore to stay where it is moved to.
     """
 
     action: Action
@@ -31,6 +32,7 @@ class MoveUnderWay:
     at: float
     applied: float | None = None
     seen: float | None = None
+    repairs: bool = True
 
 
 class MovePace:

@@ -5,7 +5,6 @@ of the site run on are moved, from the host that the command says to the host th
 is left alone; one whose migration is under way is waited for: so a command that comes once more moves nothing twice.
 """
 
-import asyncio
 from collections.abc import Callable, Collection
 from datetime import datetime
 
@@ -13,13 +12,12 @@ import msgspec
 
 from underhost.agents.sinks.orders import APPLIED, DRY_RUN, FAILED, NOOP, REFUSED, answer, desired_of, named
 from underhost.agents.sinks.ports import Sink, VmMover
+from underhost.agents.sinks.tasks import LOOK, until_done
 from underhost.schemas.commands import MOVE
 from underhost.schemas.errors import Conflict, Gone, Refused, Unreachable
 from underhost.schemas.records import Action, Outcome
 from underhost.streams.ports import LiveVm
 
-LOOK = 0.5
-"""Seconds between two looks at a task."""
 VAIN = "the vMotion failed"
 """How the reason of a move begins that vCenter has refused, or that has failed there: what is counted as in vain."""
 LEFT = "is left to a person"
@@ -100,8 +98,7 @@ class MoveSink(Sink):
     async def _arrive(self, vm: str, desired: DesiredMove, task: str, how: str) -> tuple[str, str]:
         """Follow a task to its end; where the VM is then is what counts."""
         try:
-            while not await self._mover.is_done(task):  # noqa: ASYNC110 - vCenter signals nothing
-                await asyncio.sleep(self._look)
+            await until_done(self._mover, task, self._look)
         except Refused as error:
             return FAILED, f"{VAIN}: {error}"
         live = await self._mover.live_vm(vm)

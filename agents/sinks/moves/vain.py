@@ -10,8 +10,7 @@ from dataclasses import dataclass
 import msgspec
 
 from underhost.agents.sinks.moves.sink import LEFT, VAIN, DesiredMove
-from underhost.agents.sinks.orders import DONE, order
-from underhost.agents.site.snapshot import Snapshot
+from underhost.agents.sinks.orders import DONE
 from underhost.schemas.commands import MOVE
 from underhost.schemas.records import Action, Outcome
 
@@ -102,7 +101,7 @@ class MovesInVain:
             past = self._past[vm] = _Past(desired.vain, at, desired.why, said=bool(desired.refuse))
             if result is None or desired.refuse:
                 continue
-            if result.result in DONE:
+            if result.result in DONE and desired.because:
                 past.to, past.arrived = desired.to, at
             elif result.reason.startswith(VAIN):
                 self.failed(vm, desired.to, result.reason, at)
@@ -111,16 +110,6 @@ class MovesInVain:
 def _why(past: _Past) -> str:
     times = "a move" if past.vain == 1 else f"{past.vain} moves"
     return f"{times} of it failed or were undone, at last: {past.why}: it {LEFT}"
-
-
-def refusals(vain: MovesInVain, snapshot: Snapshot, at: str) -> list[Action]:
-    """Commands that the sink refuses, so that people are told of what is left to them; `at` is now, RFC 3339."""
-    actions: list[Action] = []
-    for vm, why in vain.to_say():
-        name = snapshot.vms[vm].name if vm in snapshot.vms else vm
-        desired = DesiredMove(name=name, at=at, vain=vain.vain(vm), why=vain.why(vm), refuse=why)
-        actions.append(order(MOVE, f"vm/{vm}", msgspec.to_builtins(desired), why, snapshot.offsets))
-    return actions
 
 
 def desired_move(action: Action) -> DesiredMove | None:

@@ -1,9 +1,10 @@
-"""A vCenter's HTTPS front that a test may have refuse relocations, have their tasks fail, or hold their answers."""
+"""A vCenter's HTTPS front that a test may have refuse relocations or changes of a host's mode, have tasks fail, or hold
+answers."""
 
 import http.client
 import re
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -12,14 +13,22 @@ from threading import Event, Lock, Thread
 from support.processes.authority import Authority
 from support.processes.vcsim import Vcsim
 
-REFUSED = (
-    b'<?xml version="1.0"?><soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/" '
-    b'xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"><soapenv:Body><soapenv:Fault>'
-    b"<faultcode>ServerFaultCode</faultcode><faultstring>refused</faultstring><detail>"
-    b'<NoPermissionFault xmlns="urn:vim25" xsi:type="NoPermission"><object type="VirtualMachine">vm-0</object>'
-    b"<privilegeId>Resource.HotMigrate</privilegeId></NoPermissionFault>"
-    b"</detail></soapenv:Fault></soapenv:Body></soapenv:Envelope>"
-)
+XML = {"Content-Type": "text/xml; charset=utf-8"}
+RELOCATION = re.compile(rb"<RelocateVM_Task.*?<_this[^>]*>([^<]+)<.*?<host[^>]*>([^<]+)<", re.DOTALL)
+MODE = re.compile(rb"<(Enter|Exit)MaintenanceMode_Task.*?<_this[^>]*>([^<]+)<", re.DOTALL)
+
+
+def refused(kind: str, privilege: str) -> bytes:
+    """The answer to who has no right to an object of this kind."""
+    return (
+        '<?xml version="1.0"?><soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/" '
+        'xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"><soapenv:Body><soapenv:Fault>'
+        "<faultcode>ServerFaultCode</faultcode><faultstring>refused</faultstring><detail>"
+        f'<NoPermissionFault xmlns="urn:vim25" xsi:type="NoPermission"><object type="{kind}">one-0</object>'
+        f"<privilegeId>{privilege}</privilegeId></NoPermissionFault>"
+        "</detail></soapenv:Fault></soapenv:Body></soapenv:Envelope>"
+    ).encode()
+
 
 TASK_THAT_FAILS = (
     '<?xml version="1.0"?><soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/"><soapenv:Body>'
@@ -37,6 +46,8 @@ class SoapProxy:
         in_vain: (VM, host) of each relocation that was refused or failed, morefs.
         holding: while set, the answers of relocations are held back; `held` tells that one is.
         relocations: (VM, host) of each relocation that was handed on, morefs.
+        mode_refusals: so many of the next changes of a host's mode are refused.
+        modes: (host, `Enter` or `Exit`) of each change that was handed on, morefs; `on_mode` is called before.
     """
 
     def __init__(self, vcsim: Vcsim, folder: Path) -> None:
@@ -49,6 +60,9 @@ class SoapProxy:
         self.relocations: list[tuple[str, str]] = []
         self.in_vain: list[tuple[str, str]] = []
         self._turn = Lock()
+        self.mode_refusals = 0
+        self.modes: list[tuple[str, str]] = []
+        self.on_mode: Callable[[str, str], None] = lambda host, mode: None
         self.url = ""
 
     @contextmanager
@@ -70,34 +84,45 @@ class SoapProxy:
 
     def answer(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> tuple[int, bytes, dict[str, str]]:
         """The vCenter's answer, or what stands in its place."""
-        relocation = re.search(rb"<RelocateVM_Task.*?<_this[^>]*>([^<]+)<.*?<host[^>]*>([^<]+)<", body, re.DOTALL)
-        if relocation is None:
-            return self._handed_on(method, path, body, headers)
-        vm, host = relocation[1].decode(), relocation[2].decode()
-        refused, failing = self._next_fault(vm, host)
-        if refused:
-            return 500, REFUSED, {"Content-Type": "text/xml; charset=utf-8"}
+        relocating, changing = RELOCATION.search(body), MODE.search(body)
+        if relocating is not None:
+            return self._relocated(method, path, body, headers, (relocating[1].decode(), relocating[2].decode()))
+        if changing is not None:
+            if self.mode_refusals:
+                self.mode_refusals -= 1
+                return 500, refused("HostSystem", "Host.Config.Maintenance"), XML
+            change = changing[2].decode(), changing[1].decode()
+            self.on_mode(*change)
+            self.modes.append(change)
+        return self._handed_on(method, path, body, headers)
+
+    def _relocated(
+        self, method: str, path: str, body: bytes, headers: dict[str, str], move: tuple[str, str]
+    ) -> tuple[int, bytes, dict[str, str]]:
+        refusing, failing = self._next_fault(move)
+        if refusing:
+            return 500, refused("VirtualMachine", "Resource.HotMigrate"), XML
         if failing:
-            other = TASK_THAT_FAILS.format(vm=vm).encode()
+            other = TASK_THAT_FAILS.format(vm=move[0]).encode()
             status, data, kept = self._handed_on(method, path, other, headers)
             return status, data.replace(b"PowerOnVM_Task", b"RelocateVM_Task"), kept
         answered = self._handed_on(method, path, body, headers)
-        self.relocations.append((vm, host))
+        self.relocations.append(move)
         if self.holding:
             self.held.set()
             self.free.wait(60)
         return answered
 
-    def _next_fault(self, vm: str, host: str) -> tuple[bool, bool]:
+    def _next_fault(self, move: tuple[str, str]) -> tuple[bool, bool]:
         """Whether this relocation is refused, and whether its task fails; several come at a time."""
         with self._turn:
-            refused = self.refusals > 0
-            failing = not refused and self.failures > 0
-            self.refusals -= refused
+            refusing = self.refusals > 0
+            failing = not refusing and self.failures > 0
+            self.refusals -= refusing
             self.failures -= failing
-            if refused or failing:
-                self.in_vain.append((vm, host))
-            return refused, failing
+            if refusing or failing:
+                self.in_vain.append(move)
+            return refusing, failing
 
     def _handed_on(
         self, method: str, path: str, body: bytes, headers: dict[str, str]

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from underhost.schemas.errors import Gone, Refused
 from underhost.schemas.topics import Topic
 from underhost.schemas.vsphere import DrsRule
-from underhost.streams.ports import LiveVm, Outgoing
+from underhost.streams.ports import LiveHost, LiveVm, Outgoing
 from underhost.streams.settings.clusters import VSphereSettings
 from underhost.streams.vsphere.changes import CLUSTER, HOST, LEAVE, MODIFY, VM, ClusterState, ObjectChange, Page, Poll
 
@@ -293,4 +293,54 @@ class FakeMover:
         if error := self.failures.pop(0) if self.failures else None:
             raise error
         self.at[vm] = host
+        return True
+
+
+class FakeMaintainer(FakeMover):
+    """A `HostMaintainer`, too: a host is called as its reference with `esx-` in the place of `h`.
+
+    `modes` are the changes that were begun. Faults as of moves: `mode_refusals`, `mode_failures`.
+    """
+
+    def __init__(self, at: Mapping[str, str], looks: int = 1) -> None:
+        super().__init__(at, looks)
+        self.modes: list[tuple[str, str]] = []
+        self.in_maintenance: set[str] = set()
+        self.away: set[str] = set()
+        self.mode_refusals: list[Exception | None] = []
+        self.mode_failures: list[Exception | None] = []
+        self.changing: dict[str, tuple[str, str, int]] = {}
+        """By task, the host, its new mode, and the looks until it has it."""
+
+    async def live_host(self, host: str) -> LiveHost:
+        task = next((task for task, (changing, _, _) in self.changing.items() if changing == host), "")
+        vms = {vm: vm.removeprefix("vm-") for vm, there in self.at.items() if there == host and vm not in self.off}
+        name = f"esx-{host.removeprefix('h')}"
+        return LiveHost(name, host not in self.away, host in self.in_maintenance, vms, task)
+
+    async def enter_maintenance(self, host: str, within: int) -> str:
+        return self._change(host, "enter")
+
+    async def exit_maintenance(self, host: str, within: int) -> str:
+        return self._change(host, "exit")
+
+    def _change(self, host: str, mode: str) -> str:
+        if error := self.mode_refusals.pop(0) if self.mode_refusals else None:
+            raise error
+        self.modes.append((host, mode))
+        task = f"mode-{len(self.modes)}"
+        self.changing[task] = (host, mode, self.looks)
+        return task
+
+    async def is_done(self, task: str) -> bool:
+        if task not in self.changing:
+            return await super().is_done(task)
+        host, mode, looks = self.changing[task]
+        if looks:
+            self.changing[task] = (host, mode, looks - 1)
+            return False
+        del self.changing[task]
+        if error := self.mode_failures.pop(0) if self.mode_failures else None:
+            raise error
+        (self.in_maintenance.add if mode == "enter" else self.in_maintenance.discard)(host)
         return True

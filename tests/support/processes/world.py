@@ -131,6 +131,10 @@ class VCenter:
         """Until it is done. Not for one task: pyVmomi would look at the name of a task that still runs, and fail."""
         pyVim.task.WaitForTasks([task], pc=self._collector)
 
+    def host_refs(self) -> dict[str, str]:
+        """The morefs of the hosts by name."""
+        return {name: host._GetMoId() for name, host in self.hosts.items()}
+
     def host_of(self, vm: str) -> str:
         """The name of the host that the VM runs on."""
         return str(self._read(self.vms[vm], "runtime.host").name)

@@ -1,6 +1,6 @@
 """A site whose VMs the mover moves: decider and sink together, on a clock of their own, with a fake vCenter.
 
-Plans are made at once, by the real planner.
+PlanMaker are made at once, by the real planner.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -35,7 +35,7 @@ def replicas(app: str, *on: str) -> list[Built]:
 
 
 class PlansNow:
-    """Implements `Plans`: each is made when it is taken. `asked` are the terms of all."""
+    """Implements `PlanMaker`: each is made when it is taken. `asked` are the terms of all."""
 
     def __init__(self) -> None:
         self.asked: list[RepairTerms] = []

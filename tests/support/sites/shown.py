@@ -119,7 +119,7 @@ class ShownSite(OwnLoop):
         feeds = ChangeFeeds(self.latest, "prod", lambda: {"site prod": "kubernetes has not listed pods"}, self)  # type: ignore[arg-type]
         past_sites = PastSites("prod", Options(), self, feeds.known)  # type: ignore[arg-type]
         routes = [*page.routes(), *events.routes(feeds), *plans.routes(feeds, Options(), past_sites), *self.more]
-        routes += applying.routes(feeds, lambda: self.repairing)
+        routes += applying.routes(feeds, Options(), lambda: self.repairing)
         routes += past_sites.routes() if "history" in self.features else []
         routes += [*api.routes(feeds, self.features, past_sites), *details.routes(feeds, Options(), past_sites)]
         routes = HttpRoutes([*routes, *session.routes(self._door)], [feeds.running], [feeds.end])

@@ -36,7 +36,7 @@ ROLES = {
     "merge_pod_labels": "pod-labeller",
     "bind_pod": "binder",
     "request_eviction": "evictor",
-    "relocate": "mover",
+    **dict.fromkeys(("relocate", "enter_maintenance", "exit_maintenance"), "mover"),
     **dict.fromkeys(("add_rule", "edit_rule", "remove_rule"), "drs"),
 }
 """The role that makes a request to a cluster; that of Events where it is none of these."""

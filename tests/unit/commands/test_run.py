@@ -65,7 +65,7 @@ def test_a_signal_ends_it_with_0(tmp_path: Path, number: signal.Signals) -> None
         "reporter, alerts, web begins",
         "site sim: topics in log.db, Kubernetes: simulated (kubevirt), vSphere: simulated (kubevirt)",
         "site sim: dry run: nothing is written to any cluster (sinks: labels, podLabels, bindings, drsRules, moves,"
-        " evictions, events, reports; all are off)",
+        " maintenance, evictions, events, reports; all are off)",
         "site sim: volumes of claims are not judged here, only in dumps",
         "the page: http://127.0.0.1:PORT/",
         "ready",

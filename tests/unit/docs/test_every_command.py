@@ -58,6 +58,7 @@ ELSEWHERE = {
     "underhost violations --follow": ("runs until Ctrl-C", "tests/unit/commands/test_operators.py"),
     "underhost drain worker-1 worker-2 --server": ("needs a worker", "tests/unit/commands/input/test_sources.py"),
     "underhost repair --apply --server": ("needs a worker", "tests/unit/commands/test_applying.py"),
+    "underhost maintain --cluster C0 --apply": ("needs a worker", "tests/unit/commands/test_maintaining.py"),
     "underhost maintain host/esx-3 --server": ("needs a worker", "tests/unit/commands/input/test_sources.py"),
     "underhost fail --each host --server": ("needs a worker", "tests/unit/commands/input/test_sources.py"),
     "(umask 077; openssl rand": ("is run where its file is read", "tests/unit/http/doors/test_token.py"),

@@ -259,7 +259,7 @@ async def test_stale_vsphere_data_stops_what_rests_on_hosts_and_recovers_unaided
     assert (opened[1]["severity"], opened[1]["rule"]) == ("unknown-host", "Inventory")
     assert opened[1]["message"] == (
         "vCenter has not answered for over 60 s: until it is heard of again, site default gets no write that rests on "
-        "where VMs run (drs-rule, evict, label, move, pod-label)."
+        "where VMs run (drs-rule, evict, label, maintenance, move, pod-label)."
     )
     assert (resolved[1]["state"], deleted[1]) == ("resolved", None)
 

@@ -26,6 +26,7 @@ def test_nothing_is_written_unless_it_is_enabled_by_name() -> None:
         pytest.param("events", [commands.EVENT], id="Events"),
         pytest.param("drs_rules", [commands.DRS_RULE], id="DRS rules"),
         pytest.param("moves", [commands.MOVE], id="moves"),
+        pytest.param("maintenance", [commands.MAINTENANCE], id="maintenance"),
         pytest.param("reports", [commands.REPORT], id="reports"),
     ],
 )
@@ -35,7 +36,7 @@ def test_a_switch_enables_its_own_kind(switch: str, expected: list[str]) -> None
 
 
 def test_a_binding_rests_on_hosts_only_where_they_are_required() -> None:
-    hosts = {commands.LABEL, commands.POD_LABEL, commands.DRS_RULE, commands.MOVE, commands.EVICT}
+    hosts = {commands.LABEL, commands.POD_LABEL, commands.DRS_RULE, commands.MOVE, commands.MAINTENANCE, commands.EVICT}
     assert host_based(Settings()) == hosts
     assert host_based(Settings(physical_host="required")) == hosts | {commands.BIND}
 

@@ -29,6 +29,15 @@ export function maintenanceFigures({ waves, blocked, newFindings, lowerBound, op
   ]);
 }
 
+/** How far maintenance is that is carried out. */
+export function carriedOut({ state, hosts, why, done }) {
+  const had = hosts.filter((each) => each.state === "done").length;
+  if (done) return `Maintenance was carried out: ${count(had, "host")} done.`;
+  if (state === "ended") return `Maintenance has stopped: ${why}.`;
+  const now = hosts.filter((each) => !["waiting", "done"].includes(each.state)).map((each) => `${each.host} (${each.state})`);
+  return [`Maintenance is under way: ${had} of ${count(hosts.length, "host")} done`, now.join(", "), why && `it waits for ${why}`].filter(Boolean).join("; ") + ".";
+}
+
 const figures = (parts) => parts.filter(([there]) => there).map(([, said, bad]) => el("span", { class: bad ? "hurts" : null }, said));
 
 /** The steps as a list of buttons, each of which leads to the scene after it. */

@@ -4,10 +4,13 @@
 import { icon } from "../basics/icons.js";
 import { el, fill, natural } from "../basics/text.js";
 import { Asking } from "../whatif/asking.js";
-import { maintenanceFigures, maintenanceNotes, repairFigures, repairNotes, stepList } from "./account.js";
+import { getJson } from "../worker/api.js";
+import { carriedOut, maintenanceFigures, maintenanceNotes, repairFigures, repairNotes, stepList } from "./account.js";
 import { ALL_HOSTS, REPAIR, WITHOUT_EVICTIONS, ofCluster, planOf } from "./plans.js";
 import { maintenanceSteps, repairSteps } from "./steps.js";
 import { Stepper } from "./stepper.js";
+
+const SELDOM = 2000; // milliseconds between two looks at what is carried out
 
 const MADE = {
   repair: { title: () => "A repair", steps: repairSteps, figures: repairFigures, notes: repairNotes },
@@ -19,6 +22,8 @@ export class Repair {
   #tried = ""; // the plan, moment and site that is shown or asked for
   #steps = null;
   #list = null;
+  #underWay = el("p", { class: "note", role: "status" });
+  #looked = 0;
 
   /**
    * `scene()` is what plans are made for, `site()` its name. `plan(text)` is called with the plan that is wanted,
@@ -57,8 +62,18 @@ export class Repair {
         el("h2", { class: "sub" }, "Maintenance of many hosts"),
         el("p", { class: "note" }, "Plan the fewest waves in which all of them have their turn: VMs move, no pod does, and every rule is kept."),
         el("form", { class: "asks", on: asks(() => this.plan(which.value)) }, which, el("button", { class: "act" }, icon("play"), "Plan maintenance")),
+        this.#underWay,
       ],
     );
+    this.#look();
+  }
+
+  /** Whether maintenance is being carried out, and how far it is. */
+  async #look() {
+    if (!this.scene().hosts.size || Date.now() - this.#looked < SELDOM) return;
+    this.#looked = Date.now();
+    const { maintenance } = await getJson("/api/v1/maintenance", undefined, { quiet: true }).catch(() => ({ maintenance: null }));
+    fill(this.#underWay, maintenance && carriedOut(maintenance));
   }
 
   /** Show this plan (its text), or none (""), after a step: a number as text, "" where the plan itself opens. */

@@ -89,7 +89,7 @@ In: agents, sinks, vcenter, site. */ -}}
 {{- define "underhost.leases" -}}
 {{- $writes := dict "labeller" .sinks.labels "binder" .sinks.bindings "drs" (and .vcenter .sinks.drsRules) -}}
 {{- $_ := set $writes "pod-labeller" .sinks.podLabels -}}
-{{- $_ := set $writes "mover" (and .vcenter .sinks.moves) -}}
+{{- $_ := set $writes "mover" (and .vcenter (or .sinks.moves .sinks.maintenance)) -}}
 {{- $_ := set $writes "evictor" .sinks.evictions -}}
 {{- $_ := set $writes "events" .sinks.events -}}
 {{- $_ := set $writes "reporter" .sinks.reports -}}

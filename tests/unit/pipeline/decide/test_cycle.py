@@ -61,6 +61,7 @@ class Shouts(Decider):
 
     def __init__(self, kind: str, error: Exception | None = None) -> None:
         self.kind, self.due, self._error = kind, 7.0, error
+        self.told: list[str] = []
 
     def decide(self, snapshot: Snapshot, now: float) -> list[Action]:
         """See `ports.Decider`."""
@@ -70,6 +71,10 @@ class Shouts(Decider):
 
     def observe(self, outcome: Outcome, now: float) -> None:
         """See `ports.Decider`."""
+
+    def stand_still(self, why: str, now: float) -> None:
+        """See `ports.Decider`."""
+        self.told.append(why)
 
 
 class Run(RunState):
@@ -267,6 +272,18 @@ async def test_a_decider_that_may_not_order_is_not_waited_for() -> None:
     assert evaluation.order_at(Standstill(stale={"vsphere": "of an hour ago"}, kinds=frozenset({"label"}))) == 7.0
     assert evaluation.order_at(Standstill({"vsphere": "half of it is missing"})) is None
     assert evaluation.evaluate_at() is None
+
+
+async def test_a_decider_that_may_not_order_is_told_why() -> None:
+    site = Site(FakeEvaluator(), FlakyPublisher())
+    stopped, other = Shouts("label"), Shouts("bind")
+    site.deciders += [stopped, other]
+    still = Standstill(stale={"vsphere": "of an hour ago"}, kinds=frozenset({"label"}))
+    site._begin().evaluate(Snapshot(site=SITE), "2026-01-01T00:00:00Z", [], still, changed=True)
+    assert (stopped.told, other.told) == (["of an hour ago"], [])
+    everything = Standstill({"vsphere": "half of it is missing"})
+    site._begin().evaluate(Snapshot(site=SITE), "2026-01-01T00:00:00Z", [], everything, changed=True)
+    assert (stopped.told[1:], other.told) == (["half of it is missing"], ["half of it is missing"])
 
 
 async def test_what_was_due_is_not_due_for_ever_where_nothing_can_be_judged() -> None:

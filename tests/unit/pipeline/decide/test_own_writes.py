@@ -40,6 +40,10 @@ def rule(*vms: str) -> Snapshot:
     return Snapshot(rules={("C0", RULE): DrsRule(RULE, "anti-affinity", list(vms), cluster="C0")} if vms else {})
 
 
+def host(state: str) -> Snapshot:
+    return Snapshot(hosts={"h1": Host("esx-1", id="h1", state=state)})
+
+
 def label(value: str | None, taint: Mapping[str, object] | None = None) -> Action:
     desired = {"uid": "u1", "labels": {KEY: value, "zone": "a"}}
     return order("label", "node/n1", desired if taint is None else {**desired, "taint": taint}, "", {})
@@ -57,6 +61,8 @@ MIGRATE = order("evict", "pod/shop/db-0", VM, "", {})
 RULE_SET = {"cluster": "C0", "type": "anti-affinity", "vms": ["b", "a"]}
 SET = order("drs-rule", f"drs-rule/C0/{RULE}", RULE_SET, "", {})
 REMOVE = order("drs-rule", f"drs-rule/C0/{RULE}", {}, "", {})
+ENTER = order("maintenance", "host/h1", {"mode": "enter"}, "", {})
+EXIT = order("maintenance", "host/h1", {"mode": "exit"}, "", {})
 LIFT = {"key": "starting", "needs": [KEY]}
 
 
@@ -79,6 +85,9 @@ LIFT = {"key": "starting", "needs": [KEY]}
         (EVICT, pod("n1"), pod("n1"), pod("n1", uid="u2")),
         (SET, rule(), rule("a", "c"), rule("a", "b")),
         (REMOVE, rule("a", "b"), rule("a", "b"), rule()),
+        (ENTER, host("connected"), host("connected"), host("maintenance")),
+        (EXIT, host("maintenance"), host("maintenance"), host("connected")),
+        (ENTER, host("connected"), host("connected"), EMPTY),
     ],
     ids=[
         "the label is there",
@@ -97,6 +106,9 @@ LIFT = {"key": "starting", "needs": [KEY]}
         "the next pod is there",
         "the rule has the members",
         "the rule is gone",
+        "the host is in maintenance mode",
+        "the host is out of it",
+        "the host is gone",
     ],
 )
 def test_an_object_is_left_alone_until_the_picture_shows_the_write(

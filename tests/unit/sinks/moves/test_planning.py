@@ -4,7 +4,7 @@ from support.sites.moving import MovingSite, replicas
 
 from underhost.agents.planner.plan import Planned
 from underhost.agents.planner.terms import RepairTerms
-from underhost.agents.sinks.moves.planning import PlansBeside
+from underhost.agents.sinks.moves.planning import PlansBeside, repair_plan
 from underhost.agents.site.snapshot import Options
 
 
@@ -16,7 +16,7 @@ def taken(plans: PlansBeside) -> Planned:
 
 
 def test_one_plan_after_another_is_of_the_site_as_it_was_given() -> None:
-    site, plans = MovingSite({"n1": "h1", "n2": "h1"}, *replicas("db", "n1", "n2")), PlansBeside(Options())
+    site, plans = MovingSite({"n1": "h1", "n2": "h1"}, *replicas("db", "n1", "n2")), PlansBeside(Options(), repair_plan)
     asked = RepairTerms(evictions=None)
     plans.begin(site.snapshot(), asked)
     assert plans.is_busy
@@ -29,7 +29,7 @@ def test_one_plan_after_another_is_of_the_site_as_it_was_given() -> None:
 
 
 def test_what_is_held_and_barred_is_left_out() -> None:
-    site, plans = MovingSite({"n1": "h1", "n2": "h1"}, *replicas("db", "n1", "n2")), PlansBeside(Options())
+    site, plans = MovingSite({"n1": "h1", "n2": "h1"}, *replicas("db", "n1", "n2")), PlansBeside(Options(), repair_plan)
     plans.begin(
         site.snapshot(),
         RepairTerms(evictions=None, held={"vm-n2": "a person has it"}, barred=frozenset({("vm-n1", "h2")})),
@@ -39,7 +39,7 @@ def test_what_is_held_and_barred_is_left_out() -> None:
 
 
 def test_a_vm_that_is_held_is_named_in_what_stays() -> None:
-    site, plans = MovingSite({"n1": "h1", "n2": "h1"}, *replicas("db", "n1", "n2")), PlansBeside(Options())
+    site, plans = MovingSite({"n1": "h1", "n2": "h1"}, *replicas("db", "n1", "n2")), PlansBeside(Options(), repair_plan)
     held = {"vm-n1": "a person has it", "vm-n2": "a person has it"}
     plans.begin(site.snapshot(), RepairTerms(evictions=None, held=held))
     [stays] = taken(plans).document.unrepairable
@@ -47,7 +47,7 @@ def test_a_vm_that_is_held_is_named_in_what_stays() -> None:
 
 
 def test_what_is_forgotten_is_not_made() -> None:
-    site, plans = MovingSite({"n1": "h1"}), PlansBeside(Options())
+    site, plans = MovingSite({"n1": "h1"}), PlansBeside(Options(), repair_plan)
     plans.begin(site.snapshot(), RepairTerms())
     plans.forget()
     assert (plans.is_busy, plans.take()) == (False, None)

@@ -27,7 +27,18 @@ def test_without_anything_the_embedded_default_runs_and_every_sink_is_a_dry_run(
     assert settings == Settings()
     assert settings.kafka.bootstrap_servers is None
     assert settings.sinks.model_dump() == dict.fromkeys(
-        ("labels", "pod_labels", "bindings", "drs_rules", "moves", "evictions", "events", "reports"), False
+        (
+            "labels",
+            "pod_labels",
+            "bindings",
+            "drs_rules",
+            "moves",
+            "maintenance",
+            "evictions",
+            "events",
+            "reports",
+        ),
+        False,
     )
 
 

@@ -142,6 +142,26 @@ async def test_refusals_of_a_move() -> None:
         site.move_vm("kni-worker6", "esx-2")
 
 
+async def test_only_an_empty_host_enters_maintenance_mode() -> None:
+    vsphere = a_site(vmotion=1.0).vsphere
+    with pytest.raises(Refused, match="kni-worker5, kni-worker6 did not leave within 60 s"):
+        await vsphere.enter_maintenance("esx-3", 60)
+    live = await vsphere.live_host("esx-3")
+    assert (live.is_connected, live.in_maintenance) == (True, False)
+    assert sorted(live.vms.values()) == ["kni-worker5", "kni-worker6"]
+
+
+async def test_an_empty_host_is_put_into_maintenance_mode_and_taken_out() -> None:
+    site = a_site(vmotion=1.0)
+    for vm in ("kni-worker5", "kni-worker6"):
+        site.move_vm(vm, "esx-1")
+    site.advance(2)
+    assert await site.vsphere.is_done(await site.vsphere.enter_maintenance("esx-3", 60))
+    assert (await site.vsphere.live_host("esx-3")).in_maintenance
+    assert await site.vsphere.is_done(await site.vsphere.exit_maintenance("esx-3", 60))
+    assert not (await site.vsphere.live_host("esx-3")).in_maintenance
+
+
 async def test_drs_balances_what_differs_by_more_than_two_machines() -> None:
     site = a_site(vmotion=1.0)
     site.enter_maintenance("esx-1")

@@ -1,0 +1,14 @@
+"""Following a task of vCenter to its end, for every sink that begins one."""
+
+import asyncio
+
+from underhost.agents.sinks.ports import VCenterTasks
+
+LOOK = 0.5
+"""Seconds between two looks at a task."""
+
+
+async def until_done(tasks: VCenterTasks, task: str, look: float = LOOK) -> None:
+    """Until the task has ended well. Raises Refused where it has failed."""
+    while not await tasks.is_done(task):  # noqa: ASYNC110 - vCenter signals nothing
+        await asyncio.sleep(look)
