@@ -198,7 +198,7 @@ def test_a_worker_that_is_killed_in_the_middle_moves_nothing_twice(story: Story)
     assert story.evictions() == [201]
 
 
-def test_a_relocation_that_is_refused_and_one_whose_task_fails_leave_outcomes_and_other_plans(story: Story) -> None:
+def test_a_relocation_that_is_refused_or_fails_leads_to_another_plan(story: Story) -> None:
     automatic(story)
     with running(story.config, story.log) as worker:
         story.replicas()

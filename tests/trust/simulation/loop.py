@@ -12,7 +12,7 @@ import random
 from collections import deque
 from collections.abc import Callable
 from contextvars import Context, ContextVar, copy_context
-from typing import Any
+from typing import Any, ClassVar
 
 from trust.simulation.clock import VirtualClock
 from trust.simulation.order import OrderedFuture, OrderedTask
@@ -21,6 +21,8 @@ PROGRAM: ContextVar[int] = ContextVar("program", default=0)
 """The number of the program that a callback belongs to; 0 is the world outside."""
 SLOW, SLOWEST = 0.1, 0.02
 """The share of turns in a thread that take time, and the most seconds that one takes."""
+THINKS, LONGEST = 0.3, 4.0
+"""The share of work beside the loop that takes long, and the most seconds that it takes."""
 FORGET_FROM = 500
 """Tasks that have ended are forgotten once there are so many."""
 TICK = 1e-6
@@ -222,3 +224,41 @@ class SeededLoop(asyncio.BaseEventLoop):
 
     def _write_to_self(self) -> None:
         """No other thread has to wake this loop."""
+
+
+class BesideInTurns:
+    """In the place of `Beside`: the work is done in the running loop, after a moment that the dice choose."""
+
+    dice: ClassVar[random.Random] = random.Random(0)
+
+    def __init__(self, name: str) -> None:
+        self._done: asyncio.Future[Any] | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        """See `Beside`."""
+        return self._done is not None
+
+    def begin(self, work: Callable[[], Any]) -> None:
+        """See `Beside`."""
+        loop = asyncio.get_running_loop()
+        done = self._done = loop.create_future()
+
+        def think() -> None:
+            try:
+                done.set_result(work())
+            except Exception as error:  # noqa: BLE001 - whoever takes it is told
+                done.set_exception(error)
+
+        loop.call_later(self.dice.random() * LONGEST if self.dice.random() < THINKS else 0.0, think)
+
+    def take(self) -> Any:
+        """See `Beside`."""
+        if self._done is None or not self._done.done():
+            return None
+        done, self._done = self._done, None
+        return done.result()
+
+    def forget(self) -> None:
+        """See `Beside`."""
+        self._done = None

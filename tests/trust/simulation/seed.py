@@ -17,7 +17,6 @@ from trust.simulation.faults import Faults, Moods
 from trust.simulation.invariants import violations
 from trust.simulation.loop import SeededLoop, Stuck
 from trust.simulation.memory import MemoryFile
-from trust.simulation.moving import moving
 from trust.simulation.rival import ONE_IN, Rival
 from trust.simulation.trace import Trace
 from trust.simulation.worker import SITE, Programs
@@ -84,7 +83,7 @@ class Story:
         self.faults = Faults(self._dice("faults"), Moods(self._dice("moods")), self.trace)
         self._fate = self._dice("fate")
         SCENARIOS["town"] = town.scenario(self._dice("town"))
-        self._moving = moving(seed, self._dice("moving"))
+        self._moving = town.moving(seed, self._dice("moving"))
         moods = Moods(self._dice("acts"), town.MOODS)
         if self._moving.on:
             moods["vmotion"] = CALMER

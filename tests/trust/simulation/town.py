@@ -1,11 +1,12 @@
 """Small random sites: a few ESXi hosts, nodes and applications that a seed chooses, and what may happen to them.
 
-In: dice. Out: a `Scenario` for the simulated site, and the acts of fate: one thing that people, vSphere or Kubernetes
-do. Small on purpose: a site of five nodes has every kind of conflict, and a seed has to be quick.
+In: dice. Out: a `Scenario` for the simulated site, whether VMs are moved, and the acts of fate: one thing that people,
+vSphere or Kubernetes do. Small on purpose: a site of five nodes has every kind of conflict, and a seed has to be quick.
 """
 
 import random
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from support.simulation.operated import OperatedSite
@@ -14,6 +15,7 @@ from underhost.schemas import kubernetes as k8s
 from underhost.schemas.errors import Conflict, Gone, Refused, Retry
 from underhost.schemas.vsphere import Cluster, Host, Vm
 from underhost.streams.settings.labels import CAPV_HOST_KEY
+from underhost.streams.settings.sinks import MoveSettings
 from underhost.streams.simulated.controllers import Controllers, Owner
 from underhost.streams.simulated.kubernetes import SimulatedKubernetes
 from underhost.streams.simulated.kubevirt import admitted
@@ -115,6 +117,35 @@ def _budget(owner: Owner, dice: random.Random) -> k8s.Budget:
         )
     )
     return k8s.Budget(k8s.Metadata(owner.name, namespace=owner.namespace), spec=spec)
+
+
+# ------------------------------------------------------------------------------------------------------------ the mover
+MOVER_ONE_IN = 3
+"""Of so many seeds one has a mover."""
+PER_HOST, PER_CLUSTER = 1, 2
+
+
+@dataclass(frozen=True)
+class Moving:
+    """What a seed has of the mover.
+
+    Attributes:
+        on: whether VMs are moved. drs_rules: whether DRS rules are written, too, so that DRS goes first.
+        vmotion: seconds that a VM takes to move.
+    """
+
+    on: bool = False
+    drs_rules: bool = True
+    vmotion: float = 1.5
+    settings: MoveSettings = field(default_factory=MoveSettings)
+
+
+def moving(seed: int, dice: random.Random) -> Moving:
+    """That of a seed."""
+    if seed % MOVER_ONE_IN != 1:
+        return Moving()
+    settings = MoveSettings(wait=2.0, per_host=PER_HOST, per_cluster=PER_CLUSTER, per_minute=60)
+    return Moving(True, dice.random() < 0.3, dice.choice((1.5, 6.0, 20.0)), settings)
 
 
 # --------------------------------------------------------------------------------------------------------- acts of fate

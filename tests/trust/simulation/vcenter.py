@@ -1,7 +1,8 @@
 """The simulated vCenter as the live watcher logs in, waits and polls, with what goes wrong on the way.
 
 In: the server, faults. Out: a `Collector` for each session, in the place of pyVmomi's: everything above it is the
-watcher of a live vCenter. As there, rules, flags and the states of hosts are not announced, only polled.
+watcher of a live vCenter; and a `VmMover`. As there, rules, flags and the states of hosts are not announced, only
+polled.
 """
 
 import asyncio
@@ -11,8 +12,9 @@ from typing import Any
 from trust.simulation.faults import Faults
 from trust.simulation.server import Server
 
-from underhost.schemas.errors import Gone
+from underhost.schemas.errors import Gone, Refused
 from underhost.schemas.vsphere import Host, Vm
+from underhost.streams.ports import LiveVm
 from underhost.streams.settings.clusters import VSphereSettings
 from underhost.streams.simulated.store import Change
 from underhost.streams.simulated.vsphere import SimulatedVSphere
@@ -27,6 +29,8 @@ HELD = 4.0
 """Seconds that the server holds a wait without changes."""
 ANSWER = 15.0
 """Seconds after which the client gives up a wait."""
+FAILS = 0.05
+"""The share of vMotions that vCenter begins, and that fail."""
 
 
 class VCenter(Server):
@@ -136,3 +140,33 @@ def _state(host: Host) -> Mapping[str, Any]:
         "runtime.connectionState": "disconnected" if host.state == "disconnected" else "connected",
         "runtime.inMaintenanceMode": host.state == "maintenance",
     }
+
+
+class FailingMover:
+    """A `VmMover` whose vMotions fail now and then: the call is taken, and its task ends with an error."""
+
+    def __init__(self, vsphere: SimulatedVSphere, faults: Faults) -> None:
+        self._vsphere, self._faults = vsphere, faults
+        self._failed = 0
+
+    @property
+    def version(self) -> object:
+        """What a relocation changes at once."""
+        return dict(self._vsphere.in_motion)
+
+    async def live_vm(self, vm: str) -> LiveVm:
+        """See `VmMover`."""
+        return await self._vsphere.live_vm(vm)
+
+    async def relocate(self, vm: str, host: str) -> str:
+        """See `VmMover`."""
+        if self._faults.strike("a vMotion fails", FAILS):
+            self._failed += 1
+            return f"failed-{self._failed}"
+        return await self._vsphere.relocate(vm, host)
+
+    async def is_done(self, task: str) -> bool:
+        """See `VmMover`."""
+        if task.startswith("failed-"):
+            raise Refused("the vMotion has failed: simulated")
+        return await self._vsphere.is_done(task)

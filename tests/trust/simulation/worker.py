@@ -13,12 +13,12 @@ from typing import Any
 from support.simulation.operated import OperatedSite
 from trust.simulation.api import ApiServer
 from trust.simulation.faults import Faults, UnreliablePublisher, UnreliableReader, UnreliableWriter
-from trust.simulation.loop import PROGRAM, SeededLoop
+from trust.simulation.loop import PROGRAM, BesideInTurns, SeededLoop
 from trust.simulation.memory import MemoryFile
-from trust.simulation.moving import FailingMover, Moving, plan_in_turns
 from trust.simulation.rival import Rival
 from trust.simulation.server import Server
-from trust.simulation.vcenter import VCenter
+from trust.simulation.town import Moving
+from trust.simulation.vcenter import FailingMover, VCenter
 from trust.simulation.writes import Writer, Writes
 
 from underhost.agents import worker
@@ -27,6 +27,7 @@ from underhost.agents.pipeline.connections import Connections
 from underhost.agents.pipeline.decide import self_check
 from underhost.agents.pipeline.dispatch.dispatcher import Dispatcher
 from underhost.agents.pipeline.run import Pipeline
+from underhost.agents.sinks.moves import planning
 from underhost.agents.sinks.ports import Writers
 from underhost.schemas.commands import MOVE
 from underhost.schemas.errors import BackendError
@@ -149,7 +150,7 @@ class Programs:
         worker.Pipeline = WatchedPipeline  # type: ignore[misc]
         pipeline_run.Dispatcher = WatchedDispatcher  # type: ignore[misc]
         pipeline_run.FaustPublisher = self._publisher  # type: ignore[assignment,misc]
-        plan_in_turns(dice)
+        planning.Beside, BesideInTurns.dice = BesideInTurns, dice  # type: ignore[misc,assignment]
         self_check.in_background = lambda work, name: loop.run_in_executor(None, work)  # type: ignore[assignment]
 
     @property

@@ -11,9 +11,8 @@ from math import ceil
 from typing import Any
 
 from support.simulation.operated import OperatedSite
-from trust.simulation.moving import PER_CLUSTER, PER_HOST
 from trust.simulation.server import Server
-from trust.simulation.town import STRANGER, vm_of
+from trust.simulation.town import PER_CLUSTER, PER_HOST, STRANGER, vm_of
 
 from underhost.schemas.kubernetes import Budget
 from underhost.streams.settings.labels import CAPV_HOST_KEY

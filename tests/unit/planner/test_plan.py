@@ -213,7 +213,7 @@ def test_the_plan_evicts_what_the_evictor_would(would_do: Sequence[str], goes: b
     assert [step.pod for step in plan.steps] == evictor_would(site)
 
 
-def test_a_pod_whose_next_one_could_only_join_its_other_replicas_stays_and_the_plan_says_why() -> None:
+def test_a_pod_whose_next_one_could_only_join_its_other_replicas_stays() -> None:
     [left] = repair(misplaced(would_do=("n2",)), Options()).unrepairable
     assert left.conflict == [
         "shop/web-1 cannot be evicted: the next one would share its host with all its other replicas"

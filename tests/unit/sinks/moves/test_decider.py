@@ -332,7 +332,7 @@ async def test_what_is_not_right_any_more_is_not_ordered_once_more() -> None:
     assert ordered([other]) == [("vm/vm-n2", "h1", "h3")]
 
 
-async def test_a_command_that_nobody_carried_out_in_time_is_no_move_that_somebody_has_undone() -> None:
+async def test_a_command_that_nobody_carried_out_is_no_move_that_was_undone() -> None:
     site = a_pair()
     [before] = site.decide(site.decider())
     decider = site.decider(earlier=[before])
