@@ -275,10 +275,12 @@ class MoveDecider(Decider):
             desired, vm = desired_move(before), before.target.partition("/")[2]
             if desired is None or desired.refuse:
                 continue
-            terms = self._terms if self._campaign is None else self._campaign.terms
-            recheck = recheck or Recheck(snapshot, self._evaluator, terms.room)
-            one = self._pace.under_way.get(vm)
-            if self._clock() - desired.decided > FRESH or recheck.why_not(as_planned(vm, desired)):
+            is_right, one = self._clock() - desired.decided <= FRESH, self._pace.under_way.get(vm)
+            if is_right:
+                terms = self._terms if self._campaign is None else self._campaign.terms
+                recheck = recheck or Recheck(snapshot, self._evaluator, terms.room)
+                is_right = not recheck.why_not(as_planned(vm, desired))
+            if not is_right:
                 if one is not None:
                     self.moving.end(vm)
                     self._again = 0.0
