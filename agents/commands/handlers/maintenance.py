@@ -95,10 +95,13 @@ def carry_out(
         return not found.blocked
 
     def tell(now: MaintenanceProgress) -> None:
-        for one in now.hosts:
-            if one.state in _SAID:
-                told.once(one.host, one.state, f"host {one.host}: {_SAID[one.state]}")
-        told.steps(now.steps)
+        hosts = [one for one in now.hosts if one.state in _SAID]
+        begun = [one for one in hosts if one.state == states.EMPTYING]
+        for one in begun:
+            told.once(one.host, one.state, f"host {one.host}: {_SAID[one.state]}")
+        told.steps(now.steps)  # what has happened to a host in the meantime comes after what has moved away from it
+        for one in hosts:
+            told.once(one.host, one.state, f"host {one.host}: {_SAID[one.state]}")
         told.waiting(now)
 
     found = applying.agreed(asker, output, show, yes=yes)

@@ -122,8 +122,8 @@ def test_the_plan_is_shown_and_each_step_is_told_as_it_is_done(desk: Desk) -> No
     assert lines[-8:] == [
         "host esx-1: is being emptied",
         "VM n1: esx-1 to esx-2",
-        "host esx-1: is in maintenance mode",
         "VM n1: esx-1 to esx-2: applied (moved from host esx-1 to host esx-2)",
+        "host esx-1: is in maintenance mode",
         "waiting for a person or vLCM, to take esx-1 out of maintenance mode",
         "host esx-1: done",
         "host esx-2: done",
