@@ -7,6 +7,7 @@ worker carries it out: a line for each step, or a MaintenanceProgress; exit 1 wh
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 
 import typer
 from msgspec.structs import replace
@@ -94,28 +95,29 @@ def carry_out(
             _show(found)
         return not found.blocked
 
-    def tell(now: MaintenanceProgress) -> None:
-        hosts = [one for one in now.hosts if one.state in _SAID]
-        begun = [one for one in hosts if one.state == states.EMPTYING]
-        for one in begun:
-            told.once(one.host, one.state, f"host {one.host}: {_SAID[one.state]}")
-        told.steps(now.steps)  # what has happened to a host in the meantime comes after what has moved away from it
-        for one in hosts:
-            told.once(one.host, one.state, f"host {one.host}: {_SAID[one.state]}")
-        told.waiting(now)
-
     found = applying.agreed(asker, output, show, yes=yes)
     if found.blocked:
         names, first = ", ".join(one.host for one in found.blocked), found.blocked[0].why
         why = f"{names} cannot be emptied ({first}); name the others"
         ended = MaintenanceProgress("", source.site or "", ENDED, [], [], why, done=False)
     else:
-        ended = asyncio.run(applying.follow(asker, tell, lost))
+        ended = asyncio.run(applying.follow(asker, partial(_tell, told), lost))
     if not out.show_for_programs(ended, output):
         had = sum(one.state == states.HAD for one in ended.hosts)
         out.say(f"{counted(had, 'host')} done" if ended.done else f"stopped: {ended.why}")
     if not ended.done:
         raise typer.Exit(1)
+
+
+def _tell(told: applying.ToldLines, now: MaintenanceProgress) -> None:
+    hosts = [one for one in now.hosts if one.state in _SAID]
+    for one in hosts:
+        if one.state == states.EMPTYING:
+            told.once(one.host, one.state, f"host {one.host}: {_SAID[one.state]}")
+    told.steps(now.steps)
+    for one in hosts:  # in a later state: what has moved away comes first
+        told.once(one.host, one.state, f"host {one.host}: {_SAID[one.state]}")
+    told.waiting(now)
 
 
 _SAID = {

@@ -95,16 +95,20 @@ def test_what_many_topics_have_in_common_is_one_line() -> None:
 
 
 class SlowKafka:
-    """A broker that answers, and shows a topic so many seconds after it was asked to make it; it is its own client."""
+    """A broker that answers, and shows a topic so many seconds after it was asked to make it; it is its own client.
 
-    def __init__(self, seconds: float, whole: bool) -> None:
-        self._seconds, self._whole, self._asked = seconds, whole, dict[str, float]()
+    `closing`: seconds that it takes to let go of a connection.
+    """
+
+    def __init__(self, seconds: float, whole: bool, closing: float = 0.0) -> None:
+        self._seconds, self._whole, self._asked, self._closing = seconds, whole, dict[str, float](), closing
         self.cluster, self._client = SimpleNamespace(brokers=lambda: ["the only one"]), self
 
     @asynccontextmanager
     async def admin(self, settings: KafkaSettings) -> AsyncIterator["SlowKafka"]:
         """See `connect.admin`."""
         yield self
+        await asyncio.sleep(self._closing)
 
     async def all_there(self, count: int) -> bool:
         """See `PatientClient`."""
@@ -155,3 +159,15 @@ def test_a_kafka_that_answers_but_shows_no_topics_is_given_up_within_15_seconds(
     finally:
         loop.close()
     assert clock.now - FIRST_MOMENT <= within
+
+
+def test_topics_that_are_shown_are_there_however_long_it_takes_to_let_go_of_kafka(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("underhost.streams.kafka.connect.admin", SlowKafka(11.0, True, closing=5.0).admin)
+    loop = SeededLoop(VirtualClock(), random.Random(0))
+    try:
+        starting = ensure("k:9092", KafkaSettings(bootstrap_servers="k:9092"), [NODES, PODS])
+        assert loop.run_until_complete(starting) == []
+    finally:
+        loop.close()
