@@ -33,7 +33,7 @@ from support.processes.underhost import UNDERHOST
 from support.processes.world import KubeApi, eventually, helpers
 
 from underhost.agents.sinks.bindings import OUR_SCHEDULER
-from underhost.agents.sinks.labels.pods import SWITCH
+from underhost.agents.sinks.labels.selected import SWITCH
 
 NODES_PER_HOST, REPLICAS = 4, 5
 STAGES = ("node/fast/node-initialize.yaml", "node/heartbeat-with-lease/node-heartbeat-with-lease.yaml")

@@ -1,6 +1,8 @@
 """The habits of the tests that a reader cannot check by eye."""
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 from hypothesis import HealthCheck, settings
@@ -38,3 +40,16 @@ def test_unit_tests_are_in_the_rooms_of_what_they_test() -> None:
 def test_no_example_of_hypothesis_is_too_slow_on_a_busy_machine() -> None:
     assert settings().deadline is None
     assert HealthCheck.too_slow in settings().suppress_health_check
+
+
+def test_benches_and_regimes_import_only_what_is_there() -> None:
+    """They run by themselves, seldom, so nothing else notices a name that has moved."""
+    modules = [
+        ".".join(path.relative_to(TESTS).with_suffix("").parts)
+        for room in ("bench", "trust")
+        for path in sorted((TESTS / room).rglob("*.py"))
+        if path.stem != "__main__" and not path.stem.startswith("test_")
+    ]
+    code = "\n".join(f"import {module}" for module in modules)
+    done = subprocess.run([sys.executable, "-c", code], cwd=TESTS, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
