@@ -6,6 +6,7 @@ line for each thing that is wrong; nothing where all is well. How these are gath
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import msgspec
@@ -139,16 +140,27 @@ def differences(what: str, one: Mapping[bytes, bytes], other: Mapping[bytes, byt
 
 
 def repeated(writes: Iterable[Write]) -> list[str]:
-    """Side effects that took place twice: a pod of one name is bound once, as long as nobody deletes it."""
-    bound = set[str]()
-    wrong = []
-    for write in writes:
+    """Side effects that took place twice: a pod of one name is bound once, as long as nobody deletes it.
+
+    Of two writes that were under way at a time nobody knows which came first: a deletion counts where it may lie
+    between two bindings.
+    """
+    bindings, deletions = defaultdict[str, list[Write]](list), defaultdict[str, list[Write]](list)
+    for write in sorted(writes, key=lambda one: one.answered):
         if write.what == "pods" and write.holder == "deleted":
-            bound.discard(write.name)
+            deletions[write.name].append(write)
         elif write.what == "pods/binding":
-            if write.name in bound:
-                wrong.append(f"twice: {write.what} {write.name} by {write.user}")
-            bound.add(write.name)
+            bindings[write.name].append(write)
+    wrong = []
+    for name, bound in bindings.items():
+        for first, second in pairwise(bound):
+            between = [
+                one for one in deletions[name] if first.received <= one.answered and one.received <= second.answered
+            ]
+            if between:
+                deletions[name].remove(between[0])
+            else:
+                wrong.append(f"twice: {second.what} {name} by {second.user}")
     return wrong
 
 

@@ -115,10 +115,37 @@ def test_tables_are_compared_byte_for_byte() -> None:
     ]
 
 
-def test_a_pod_that_is_bound_twice_is_told_unless_it_is_another_one() -> None:
-    bind, gone = Write("w1", "pods/binding", "shop/a", "1", "1"), Write("admin", "pods", "shop/a", "2", "2", "deleted")
-    assert repeated([bind, gone, bind]) == []
-    assert repeated([bind, bind]) == ["twice: pods/binding shop/a by w1"]
+def bound(received: str, answered: str) -> Write:
+    return Write("w1", "pods/binding", "shop/a", received, answered)
+
+
+def gone(received: str, answered: str, name: str = "shop/a") -> Write:
+    return Write("admin", "pods", name, received, answered, "deleted")
+
+
+@pytest.mark.parametrize(
+    ("writes", "twice"),
+    [
+        ([bound("01", "02"), bound("03", "04")], 1),
+        ([bound("01", "02"), gone("03", "04"), bound("05", "06")], 0),
+        ([bound("01", "02"), gone("03", "04"), bound("05", "06"), bound("07", "08")], 1),
+        ([gone("02", "03"), bound("01", "04"), bound("05", "06")], 0),
+        ([bound("01", "02"), gone("03", "06"), bound("04", "05")], 0),
+        ([gone("01", "02"), bound("03", "04"), bound("05", "06")], 1),
+        ([bound("01", "02"), gone("03", "04", "shop/b"), bound("05", "06")], 1),
+    ],
+    ids=[
+        "twice",
+        "deleted in between",
+        "deleted once",
+        "bound and deleted at a time, and the deletion was answered first",
+        "deleted while the next one was bound already",
+        "deleted before",
+        "another one was deleted",
+    ],
+)
+def test_a_pod_that_is_bound_twice_is_told_unless_it_may_be_another_one(writes: list[Write], twice: int) -> None:
+    assert repeated(writes) == ["twice: pods/binding shop/a by w1"] * twice
 
 
 def lease(holder: str, answered: str) -> Write:
