@@ -1,6 +1,6 @@
 """Repairs that are carried out on real parts: VMs move, a pod is evicted, and nothing else is touched.
 
-kube-apiserver with ReplicaSets, KWOK and vcsim; `underhost run` on the embedded default, on Kafka where it is killed.
+kube-apiserver with ReplicaSets, KWOK and vcsim; `underhost run` on Kafka, on the embedded default where vCenter refuses.
 Two pairs of replicas share a host each, and one pod is on a node that it does not ask for any more: two vMotions and
 one eviction. One host is full, and a foreign DRS rule forbids another.
 """
@@ -156,6 +156,7 @@ def automatic(story: Story, **moves: Any) -> None:
     story.config.write_text(json.dumps(tree))
 
 
+@pytest.mark.parametrize("transport", ["kafka"], indirect=True)
 def test_a_repair_moves_two_vms_and_evicts_one_pod_and_nothing_else(story: Story) -> None:
     with running(story.config, story.log) as worker:
         story.begun(worker)
