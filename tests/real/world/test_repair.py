@@ -1,6 +1,6 @@
 """Repairs that are carried out on real parts: VMs move, a pod is evicted, and nothing else is touched.
 
-kube-apiserver with ReplicaSets, KWOK and vcsim; `underhost run` on Kafka, on the embedded default where vCenter refuses.
+kube-apiserver with ReplicaSets, KWOK and vcsim; `underhost run` on Kafka, on the embedded log where vCenter refuses.
 Two pairs of replicas share a host each, and one pod is on a node that it does not ask for any more: two vMotions and
 one eviction. One host is full, and a foreign DRS rule forbids another.
 """
