@@ -6,7 +6,7 @@ In: the body of a request, as for `/api/v1/repair` and `/api/v1/maintain`. Out: 
 made anew after every step.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 import msgspec
@@ -88,19 +88,17 @@ def routes(feeds: ChangeFeeds, options: Options, pipeline: Callable[[], Repairin
         chosen.check(feeds.wanted(site).decisions.snapshot, options)
         return begun(lambda running: running.begin_maintenance(site, MaintenanceTerms(chosen, asked.exit)))
 
-    async def follow_repair(request: web.Request) -> web.Response:
-        running, id_ = pipeline(), request.match_info["id"]
-        campaign = running.repair(id_) if running is not None else None
-        if campaign is None:
-            raise RequestRefused(404, f"no repair {id_[:40]} was begun by this worker since its start")
-        return document(to_json(campaign.progress))
+    def following(
+        what: str, of: Callable[[Repairing, str], Campaign | MaintenanceRun | None]
+    ) -> Callable[[web.Request], Awaitable[web.Response]]:
+        async def follow(request: web.Request) -> web.Response:
+            running, id_ = pipeline(), request.match_info["id"]
+            found = of(running, id_) if running is not None else None
+            if found is None:
+                raise RequestRefused(404, f"no {what} {id_[:40]} was begun by this worker since its start")
+            return document(to_json(found.progress))
 
-    async def follow_maintenance(request: web.Request) -> web.Response:
-        running, id_ = pipeline(), request.match_info["id"]
-        run = running.maintenance(id_) if running is not None else None
-        if run is None:
-            raise RequestRefused(404, f"no maintenance {id_[:40]} was begun by this worker since its start")
-        return document(to_json(run.progress))
+        return follow
 
     async def last_maintenance(request: web.Request) -> web.Response:
         running = pipeline()
@@ -109,8 +107,8 @@ def routes(feeds: ChangeFeeds, options: Options, pipeline: Callable[[], Repairin
 
     return [
         web.post(PATH, repair),
-        web.get(PATH + "/{id}", follow_repair),
+        web.get(PATH + "/{id}", following("repair", lambda running, id_: running.repair(id_))),
         web.post(MAINTENANCE, maintain),
         web.get(LAST, last_maintenance),
-        web.get(MAINTENANCE + "/{id}", follow_maintenance),
+        web.get(MAINTENANCE + "/{id}", following("maintenance", lambda running, id_: running.maintenance(id_))),
     ]

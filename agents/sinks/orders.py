@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Awaitable, Mapping
+from datetime import datetime
 from functools import lru_cache
 from typing import TypeVar
 
@@ -57,6 +58,14 @@ def desired_of(action: Action, type_: type[T], what: str) -> T:
         return msgspec.convert(action.desired, type_)
     except msgspec.ValidationError as error:
         raise Refused(f"not {what}: {error}") from error
+
+
+def seconds_of(at: str) -> float:
+    """When a command was decided, in seconds since 1970, of its RFC 3339 time; 0 where that is no time."""
+    try:
+        return datetime.fromisoformat(at).timestamp()
+    except (ValueError, OverflowError):
+        return 0.0
 
 
 def named(action: Action, kind: str) -> str:

@@ -8,7 +8,6 @@ import bz2
 import gzip
 import io
 import lzma
-import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -54,23 +53,28 @@ def files_of(data: bytes, wanted: Callable[[str], bool], most: Unpacking = OF_BU
     """The names and contents of the files whose name is wanted, in the archive's order. Raises BadText."""
     try:
         yield from (_zipped if data.startswith(_ZIP) else _tarred)(data, wanted, most)
-    except (OSError, EOFError, zlib.error, lzma.LZMAError, tarfile.TarError) as error:
-        raise BadText(f"the archive is damaged or truncated: {error}") from error
+    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+        raise _damaged(error) from error
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:  # a method or a password nobody has
         raise BadText(f"the archive cannot be read: {error}") from error
 
 
 def _tarred(data: bytes, wanted: Callable[[str], bool], most: Unpacking) -> Iterator[tuple[str, bytes]]:
+    import tarfile  # half a MiB, which a command that reads no archive does not hold
+
     bounded = _Bounded(_stream(data, most), most.of(len(data)))
-    with tarfile.open(fileobj=bounded, mode="r|") as archive:
-        for count, member in enumerate(archive):
-            archive.members.clear()  # type: ignore[attr-defined] # it would hold them all
-            if count >= most.files:
-                raise BadText(f"the archive has more than {most.files} files: unpack what is needed first")
-            if member.isreg() and not member.issparse() and wanted(member.name):
-                _check(member.name, member.size, most)
-                content = archive.extractfile(member)
-                yield member.name, _whole(content) if content else b""
+    try:
+        with tarfile.open(fileobj=bounded, mode="r|") as archive:
+            for count, member in enumerate(archive):
+                archive.members.clear()  # type: ignore[attr-defined] # it would hold them all
+                if count >= most.files:
+                    raise BadText(f"the archive has more than {most.files} files: unpack what is needed first")
+                if member.isreg() and not member.issparse() and wanted(member.name):
+                    _check(member.name, member.size, most)
+                    content = archive.extractfile(member)
+                    yield member.name, _whole(content) if content else b""
+    except tarfile.TarError as error:
+        raise _damaged(error) from error
 
 
 def _zipped(data: bytes, wanted: Callable[[str], bool], most: Unpacking) -> Iterator[tuple[str, bytes]]:
@@ -86,6 +90,10 @@ def _zipped(data: bytes, wanted: Callable[[str], bool], most: Unpacking) -> Iter
                     raise BadText(_too_much(most.of(len(data))))
                 with archive.open(member) as content:
                     yield member.filename, _whole(content)
+
+
+def _damaged(error: Exception) -> BadText:
+    return BadText(f"the archive is damaged or truncated: {error}")
 
 
 def _whole(content: IO[bytes]) -> bytes:

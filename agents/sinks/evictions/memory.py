@@ -12,7 +12,7 @@ import msgspec
 from underhost.agents.sinks.evictions.loop_guard import CaseHistory, CaseKey, LoopGuard
 from underhost.agents.sinks.evictions.pace import EvictionPace, UnderWay
 from underhost.agents.sinks.evictions.sink import DesiredEviction, PastCase
-from underhost.agents.sinks.orders import APPLIED, NOOP
+from underhost.agents.sinks.orders import APPLIED, NOOP, seconds_of
 from underhost.agents.site.owners import Application
 from underhost.schemas.commands import EVICT
 from underhost.schemas.records import Action, Outcome
@@ -33,7 +33,7 @@ def remembered(
     clock: float,
 ) -> Said:
     """Fill the pace and the guard. `now` is in monotonic seconds, `clock` the same moment in seconds since 1970."""
-    rows = sorted(_read(actions), key=lambda row: row[0].decided)
+    rows = sorted(_read(actions), key=lambda row: seconds_of(row[0].at))
     in_vain = {one.id for one in outcomes if one.result not in (APPLIED, NOOP)}
     newest: dict[CaseKey, DesiredEviction | PastCase] = {}
     said: Said = {}
@@ -42,7 +42,7 @@ def remembered(
         newest.update({key._replace(**_without_counts(past)): past for past in desired.others})
         newest[key] = desired
     for desired, action in rows:
-        key, age = _case(desired), max(0.0, clock - desired.decided)
+        key, age = _case(desired), max(0.0, clock - seconds_of(desired.at))
         if desired.refuse:
             said[desired.finding] = desired.refuse, now - age
         elif action.id not in in_vain and (newest[key] is desired or age < RECENT):

@@ -7,11 +7,10 @@ settings except are left alone, whatever a command says.
 
 import time
 from collections.abc import Callable, Collection
-from datetime import datetime
 
 import msgspec
 
-from underhost.agents.sinks.orders import APPLIED, DRY_RUN, FAILED, NOOP, REFUSED, answer, desired_of, named
+from underhost.agents.sinks.orders import APPLIED, DRY_RUN, FAILED, NOOP, REFUSED, answer, desired_of, named, seconds_of
 from underhost.agents.sinks.ports import KubernetesWriter, Sink
 from underhost.schemas.commands import EVICT
 from underhost.schemas.errors import Conflict, Gone, Retry, Unreachable
@@ -68,19 +67,11 @@ class DesiredEviction(msgspec.Struct, omit_defaults=True):
     number: int = 0
     others: list[PastCase] = []
 
-    @property
-    def decided(self) -> float:
-        """When it was decided, in seconds since 1970; 0 where it is no time."""
-        try:
-            return datetime.fromisoformat(self.at).timestamp()
-        except ValueError:
-            return 0.0
-
 
 def outdated(action: Action, clock: float) -> bool:
     """Whether nobody needs to remember the `evict` command any more; `clock` is in seconds since 1970."""
     try:
-        return clock - msgspec.convert(action.desired, DesiredEviction).decided > KEPT
+        return clock - seconds_of(msgspec.convert(action.desired, DesiredEviction).at) > KEPT
     except msgspec.ValidationError:
         return True
 
@@ -113,7 +104,7 @@ class EvictionSink(Sink):
             return REFUSED, f"no pod of namespace {namespace} is evicted (evictions.exceptNamespaces)"
         if desired.refuse:
             return REFUSED, desired.refuse
-        if (age := self._clock() - desired.decided) > FRESH:
+        if (age := self._clock() - seconds_of(desired.at)) > FRESH:
             return FAILED, f"it was decided {age:.0f} s ago, and much may have changed since"
         try:
             return await self._apply(namespace, name, desired)

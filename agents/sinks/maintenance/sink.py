@@ -7,11 +7,10 @@ that comes once more does nothing twice.
 """
 
 from collections.abc import Callable, Collection
-from datetime import datetime
 
 import msgspec
 
-from underhost.agents.sinks.orders import APPLIED, DRY_RUN, FAILED, NOOP, REFUSED, answer, desired_of, named
+from underhost.agents.sinks.orders import APPLIED, DRY_RUN, FAILED, NOOP, REFUSED, answer, desired_of, named, seconds_of
 from underhost.agents.sinks.ports import HostMaintainer, Sink
 from underhost.agents.sinks.tasks import LOOK, until_done
 from underhost.schemas.commands import MAINTENANCE
@@ -50,14 +49,6 @@ class DesiredMaintenance(msgspec.Struct, omit_defaults=True):
     then: list[str] = []
     at: str = ""
     refuse: str = ""
-
-    @property
-    def decided(self) -> float:
-        """When it was decided, in seconds since 1970; 0 where it is no time."""
-        try:
-            return datetime.fromisoformat(self.at).timestamp()
-        except ValueError:
-            return 0.0
 
 
 class MaintenanceSink(Sink):
@@ -158,4 +149,4 @@ def desired_maintenance(action: Action) -> DesiredMaintenance | None:
 def outdated(action: Action, clock: float) -> bool:
     """Whether nobody needs to remember the command any more; `clock` is in seconds since 1970."""
     desired = desired_maintenance(action)
-    return desired is None or clock - desired.decided > KEPT
+    return desired is None or clock - seconds_of(desired.at) > KEPT

@@ -15,7 +15,7 @@ from underhost.agents.sinks.maintenance.sink import (
     desired_maintenance,
     is_of_vsphere,
 )
-from underhost.agents.sinks.orders import DONE
+from underhost.agents.sinks.orders import DONE, seconds_of
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.records import Action, Outcome
 from underhost.schemas.vsphere import FULLY_AUTOMATED, PARTIALLY_AUTOMATED, Cluster, Vm
@@ -86,8 +86,8 @@ def unfinished(earlier: Iterable[Action], outcomes: Sequence[Outcome], clock: fl
     last command of all, where the run had more to do."""
     results = {outcome.id: outcome.result for outcome in outcomes}
     known = [(desired, action) for action in earlier if (desired := desired_maintenance(action)) is not None]
-    known = [(desired, action) for desired, action in known if clock - desired.decided <= KEPT]
-    known.sort(key=lambda one: one[0].decided)
+    known = [(desired, action) for desired, action in known if clock - seconds_of(desired.at) <= KEPT]
+    known.sort(key=lambda one: seconds_of(one[0].at))
     found = []
     for at, (desired, action) in enumerate(known):
         result = results.get(action.id)

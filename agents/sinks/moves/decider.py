@@ -25,7 +25,7 @@ from underhost.agents.sinks.moves.pace import MoveUnderWay
 from underhost.agents.sinks.moves.planning import PlanMaker
 from underhost.agents.sinks.moves.sink import VAIN
 from underhost.agents.sinks.moves.vain import desired_move
-from underhost.agents.sinks.orders import DONE, DRY_RUN, REFUSED, order
+from underhost.agents.sinks.orders import DONE, DRY_RUN, REFUSED, order, seconds_of
 from underhost.agents.sinks.ports import Decider
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.commands import EVICT, MOVE
@@ -275,7 +275,7 @@ class MoveDecider(Decider):
             desired, vm = desired_move(before), before.target.partition("/")[2]
             if desired is None or desired.refuse:
                 continue
-            is_right, one = self._clock() - desired.decided <= FRESH, self._pace.under_way.get(vm)
+            is_right, one = self._clock() - seconds_of(desired.at) <= FRESH, self._pace.under_way.get(vm)
             if is_right:
                 terms = self._terms if self._campaign is None else self._campaign.terms
                 recheck = recheck or Recheck(snapshot, self._evaluator, terms.room)

@@ -6,7 +6,6 @@ is left alone; one whose migration is under way is waited for: so a command that
 """
 
 from collections.abc import Callable, Collection
-from datetime import datetime
 
 import msgspec
 
@@ -46,14 +45,6 @@ class DesiredMove(msgspec.Struct, omit_defaults=True, rename={"from_": "from"}):
     vain: int = 0
     why: str = ""
     refuse: str = ""
-
-    @property
-    def decided(self) -> float:
-        """When it was decided, in seconds since 1970; 0 where it is no time."""
-        try:
-            return datetime.fromisoformat(self.at).timestamp()
-        except ValueError:
-            return 0.0
 
 
 class MoveSink(Sink):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import msgspec
 
 from underhost.agents.sinks.moves.sink import LEFT, VAIN, DesiredMove
-from underhost.agents.sinks.orders import DONE
+from underhost.agents.sinks.orders import DONE, seconds_of
 from underhost.schemas.commands import MOVE
 from underhost.schemas.records import Action, Outcome
 
@@ -97,7 +97,7 @@ class MovesInVain:
             if desired is None:
                 continue
             vm, result = action.target.partition("/")[2], results.get(action.id)
-            at = now - max(0.0, clock - desired.decided)
+            at = now - max(0.0, clock - seconds_of(desired.at))
             past = self._past[vm] = _Past(desired.vain, at, desired.why, said=bool(desired.refuse))
             if result is None or desired.refuse:
                 continue
@@ -123,4 +123,4 @@ def desired_move(action: Action) -> DesiredMove | None:
 def outdated(action: Action, clock: float) -> bool:
     """Whether nobody needs to remember the command any more; `clock` is in seconds since 1970."""
     desired = desired_move(action)
-    return desired is None or clock - desired.decided > KEPT
+    return desired is None or clock - seconds_of(desired.at) > KEPT

@@ -4,53 +4,27 @@ kube-apiserver, KWOK and vcsim; `underhost run` on the embedded default. Seven h
 hold replicas that must be apart; three hosts have their turn.
 """
 
-import json
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.fakes.soap_proxy import SoapProxy
 from support.processes.kwok import kwok_pod
-from support.processes.listener import Listener
-from support.processes.ports import free_ports
-from support.processes.underhost import UNDERHOST, running
-from support.processes.world import World, world
-from support.processes.world import eventually as soon_or_later
+from support.processes.underhost import running
+from support.processes.world import world
+from support.workers.mover import PATIENCE, Moving, eventually, moving
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(1200)]
 
-TOKEN = "correct-horse-battery-staple"
-PATIENCE = 300.0
-"""Seconds that anything is waited for: a machine may be busy."""
 
-
-def eventually(what: str, ask: Callable[[], object]) -> None:
-    """Until `ask` answers something true."""
-    soon_or_later(what, lambda: ask() or None, within=PATIENCE)
-
-
-@dataclass
-class Story:
-    """A world whose hosts have their turn; `proxy` is how the product reaches the vCenter."""
-
-    here: World
-    proxy: SoapProxy
-    topics: Listener
-    config: Path
-    port: int
-    log: Path
+class Story(Moving):
+    """A world whose hosts have their turn."""
 
     @property
     def turns(self) -> list[str]:
         """The hosts that have their turn, by name."""
         return sorted(self.here.vcenter.hosts)[:3]
-
-    def where(self) -> dict[str, str]:
-        """The host of each VM."""
-        return {vm: self.here.vcenter.host_of(vm) for vm in self.here.vcenter.vms}
 
     def ready(self) -> None:
         """Two replicas that must be apart run on the first two nodes, and the worker has placed them."""
@@ -59,21 +33,10 @@ class Story:
             self.here.api.ask("POST", "/api/v1/namespaces/default/pods", pod)
         eventually("all pods are bound", lambda: len(self.here.api.bound()) == 2)
 
-    def command(self, *more: str) -> list[str]:
-        """`underhost maintain --rolling --apply --yes`."""
+    def maintain(self) -> list[str]:
+        """The words of the command."""
         hosts = [f"host/{name}" for name in self.turns]
-        command = [UNDERHOST, "maintain", *hosts, "--rolling", "--apply", "--yes", *more]
-        asked = ["--server", f"http://127.0.0.1:{self.port}", "--token-file", str(self.config.with_name("token"))]
-        return [*command, *asked]
-
-    def apply(self, *more: str) -> "subprocess.CompletedProcess[str]":
-        """It, to its end."""
-        return subprocess.run(self.command(*more), capture_output=True, text=True, timeout=PATIENCE, check=False)
-
-    def outcomes(self, kind: str) -> list[tuple[str, str]]:
-        """Result and reason of each command of this kind."""
-        heard = [record.value for record in self.topics.records("underhost.outcomes")]
-        return [(one["result"], one["reason"]) for one in heard if one["kind"] == kind]
+        return ["maintain", *hosts, "--rolling", "--apply", "--exit", "--yes"]
 
 
 @pytest.fixture
@@ -81,17 +44,8 @@ def story(parts: Path, tmp_path: Path) -> Iterator[Story]:
     """A worker's configuration with the sinks that maintenance needs."""
     with world(tmp_path, parts) as here:
         kafka = {"embedded": str(tmp_path / "topics.db")}
-        port = free_ports(1)[0]
-        config, proxy = here.config(kafka, port), SoapProxy(here.vcsim, tmp_path)
-        (tmp_path / "token").write_text(TOKEN)
-        with proxy.running():
-            tree = json.loads(config.read_text())
-            tree["vsphere"] |= {"url": proxy.url, "caFile": str(proxy.ca)}
-            tree["sinks"] = {"labels": True, "bindings": True, "moves": True, "maintenance": True}
-            tree["moves"] = {"automatic": False, "perMinute": 60}
-            tree["web"] |= {"tokenFile": str(tmp_path / "token")}
-            config.write_text(json.dumps(tree))
-            yield Story(here, proxy, Listener(kafka), config, port, tmp_path / "underhost.log")
+        with moving(Story, here, kafka, tmp_path, maintenance=True) as story:
+            yield story
 
 
 def test_three_hosts_are_emptied_and_have_their_turn_one_after_another(story: Story) -> None:
@@ -104,7 +58,7 @@ def test_three_hosts_are_emptied_and_have_their_turn_one_after_another(story: St
             held.extend((vm, at) for vm, at in story.where().items() if at == refs[host])
 
         story.proxy.on_mode = look
-        done = story.apply("--exit")
+        done = story.ask(*story.maintain())
         assert (done.returncode, done.stderr) == (0, ""), done.stdout
         assert worker.end(signal.SIGTERM) == 0
     assert done.stdout.rstrip().endswith("3 hosts done")
@@ -128,7 +82,7 @@ def test_a_task_that_fails_stops_it_with_one_line(story: Story) -> None:
     with running(story.config, story.log) as worker:
         story.ready()
         story.proxy.mode_refusals = 1
-        stopped = story.apply("--exit")
+        stopped = story.ask(*story.maintain())
         assert worker.end(signal.SIGTERM) == 0
     assert (stopped.returncode, stopped.stderr) == (1, ""), stopped.stdout
     last = stopped.stdout.rstrip().splitlines()[-1]
@@ -143,7 +97,7 @@ def test_a_worker_that_is_killed_moves_nothing_twice_and_its_end_is_said(story: 
     story.proxy.holding = True
     with running(story.config, story.log) as worker:
         story.ready()
-        asking = subprocess.Popen(story.command("--exit"), stdout=subprocess.PIPE, text=True)
+        asking = subprocess.Popen(story.command(*story.maintain()), stdout=subprocess.PIPE, text=True)
         assert story.proxy.held.wait(PATIENCE)  # the first VM is on its way
         worker.end(signal.SIGKILL)
         story.proxy.holding = False

@@ -5,51 +5,24 @@ Two pairs of replicas share a host each, and one pod is on a node that it does n
 one eviction. One host is full, and a foreign DRS rule forbids another.
 """
 
-import json
 import signal
-import subprocess
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
-from support.fakes.soap_proxy import SoapProxy
 from support.processes.kwok import kwok_pod
-from support.processes.listener import Listener
-from support.processes.ports import free_ports
-from support.processes.underhost import UNDERHOST, Worker, running
-from support.processes.world import World, world
-from support.processes.world import eventually as soon_or_later
+from support.processes.underhost import Worker, running
+from support.processes.world import world
+from support.workers.mover import PATIENCE, Moving, eventually, moving
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(1200)]
 
-TOKEN = "correct-horse-battery-staple"
 GRAVE = {"violation", "physical", "quorum"}
-PATIENCE = 300.0
-"""Seconds that anything is waited for: a machine may be busy."""
 
 
-def eventually(what: str, ask: Callable[[], object]) -> None:
-    """Until `ask` answers something true."""
-    soon_or_later(what, lambda: ask() or None, within=PATIENCE)
-
-
-@dataclass
-class Story:
-    """A world that is about to break; `proxy` is how the product reaches the vCenter."""
-
-    here: World
-    proxy: SoapProxy
-    topics: Listener
-    config: Path
-    port: int
-    log: Path
-
-    def where(self) -> dict[str, str]:
-        """The host of each VM."""
-        return {vm: self.here.vcenter.host_of(vm) for vm in self.here.vcenter.vms}
+class Story(Moving):
+    """A world that is about to break."""
 
     def pairs(self) -> list[tuple[str, str]]:
         """The VMs that will share a host, two and two."""
@@ -70,21 +43,8 @@ class Story:
         """The grave findings that are open, by rule."""
         return Counter(one["rule"] for one in self.topics.open_findings().values() if one["severity"] in GRAVE)
 
-    def outcomes(self, kind: str) -> list[tuple[str, str]]:
-        """Result and reason of each command of this kind."""
-        heard = [record.value for record in self.topics.records("underhost.outcomes")]
-        return [(one["result"], one["reason"]) for one in heard if one["kind"] == kind]
-
     def evictions(self) -> list[int]:
         return [code for _, path, code in self.here.audit.product_writes() if path.endswith("/eviction")]
-
-    def apply(self, *more: str) -> "subprocess.CompletedProcess[str]":
-        """`underhost repair --apply`."""
-        token = self.config.with_name("token")
-        command = [UNDERHOST, "repair", "--apply", "--server", f"http://127.0.0.1:{self.port}", *more]
-        return subprocess.run(
-            [*command, "--token-file", str(token)], capture_output=True, text=True, timeout=PATIENCE, check=False
-        )
 
     def begun(self, worker: Worker) -> None:
         """All pods run, on a whole site; then it breaks."""
@@ -134,26 +94,9 @@ def story(parts: Path, tmp_path: Path, transport: Mapping[str, str]) -> Iterator
         here.vcenter.move(vms[8], home[3])
         here.vcenter.keep_apart("licences", vms[0], vms[1], vms[8])
         here.vcenter.keep_apart("more-licences", vms[2], vms[3], vms[8])
-        port = free_ports(1)[0]
-        config, proxy = here.config(transport, port), SoapProxy(here.vcsim, tmp_path)
-        (tmp_path / "token").write_text(TOKEN)
-        with proxy.running():
-            tree = json.loads(config.read_text())
-            tree["vsphere"] |= {"url": proxy.url, "caFile": str(proxy.ca)}
-            tree["sinks"] = {"labels": True, "bindings": True, "moves": True, "evictions": True}
-            tree["moves"] = {"automatic": False, "perMinute": 60}
-            tree["evictions"] = {"wait": 3600}
-            tree["web"] |= {"tokenFile": str(tmp_path / "token")}
-            config.write_text(json.dumps(tree))
-            yield Story(here, proxy, Listener(transport), config, port, tmp_path / "underhost.log")
-
-
-def automatic(story: Story, **moves: Any) -> None:
-    """The worker repairs by itself, at once."""
-    tree = json.loads(story.config.read_text())
-    tree["moves"] = {"wait": 0, "perMinute": 60, **moves}
-    tree["evictions"] = {"wait": 0}
-    story.config.write_text(json.dumps(tree))
+        with moving(Story, here, transport, tmp_path, evictions=True) as story:
+            story.set(evictions={"wait": 3600})
+            yield story
 
 
 @pytest.mark.parametrize("transport", ["kafka"], indirect=True)
@@ -161,7 +104,7 @@ def test_a_repair_moves_two_vms_and_evicts_one_pod_and_nothing_else(story: Story
     with running(story.config, story.log) as worker:
         story.begun(worker)
         before, bound = story.where(), story.here.api.bound()
-        done = story.apply("--yes")
+        done = story.ask("repair", "--apply", "--yes")
         assert (done.returncode, done.stderr) == (0, ""), done.stdout
         eventually("all is mended", story.is_mended)
         assert worker.end(signal.SIGTERM) == 0
@@ -179,7 +122,7 @@ def test_a_repair_moves_two_vms_and_evicts_one_pod_and_nothing_else(story: Story
 
 @pytest.mark.parametrize("transport", ["kafka"], indirect=True)
 def test_a_worker_that_is_killed_in_the_middle_moves_nothing_twice(story: Story) -> None:
-    automatic(story, perCluster=1)
+    story.set(moves={"wait": 0, "perMinute": 60, "perCluster": 1}, evictions={"wait": 0})
     story.proxy.holding = True
     with running(story.config, story.log) as worker:
         story.replicas()
@@ -200,7 +143,7 @@ def test_a_worker_that_is_killed_in_the_middle_moves_nothing_twice(story: Story)
 
 
 def test_a_relocation_that_is_refused_or_fails_leads_to_another_plan(story: Story) -> None:
-    automatic(story)
+    story.set(moves={"wait": 0, "perMinute": 60}, evictions={"wait": 0})
     with running(story.config, story.log) as worker:
         story.replicas()
         eventually("all pods are bound", lambda: len(story.here.api.bound()) == 6)

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from underhost.agents.sinks.orders import digest_of, forged, order
+from underhost.agents.sinks.orders import digest_of, forged, order, seconds_of
 from underhost.schemas.records import Action
 
 COMMAND = order("label", "node/n1", {"uid": "u", "labels": {"host": "h1"}}, "node n1 runs on host h1", {"nodes": 4})
@@ -34,3 +34,16 @@ def test_a_command_that_came_over_a_topic_is_the_one_that_was_ordered() -> None:
 def test_whatever_of_its_content_is_changed_the_id_is_not_its_own(change: dict[str, Any]) -> None:
     changed = msgspec.structs.replace(COMMAND, **change)
     assert forged(changed) == f"its id {COMMAND.id!r} is not its content's, {digest_of(changed)}"
+
+
+@pytest.mark.parametrize(
+    ("at", "seconds"),
+    [
+        pytest.param("1970-01-01T00:01:00Z", 60.0, id="a time"),
+        pytest.param("", 0.0, id="nothing"),
+        pytest.param("yesterday", 0.0, id="a word"),
+        pytest.param("0001-01-01T00:00:00", 0.0, id="a time before all calendars"),
+    ],
+)
+def test_what_is_no_time_of_a_command_is_long_ago(at: str, seconds: float) -> None:
+    assert seconds_of(at) == seconds
