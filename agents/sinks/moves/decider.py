@@ -268,26 +268,21 @@ class MoveDecider(Decider):
         return action
 
     def _once_more(self, snapshot: Snapshot, now: float) -> list[Action]:
-        """The commands whose end nobody knows, as far as they are still right: they are not done twice."""
+        """The commands whose end nobody knows. What is not right any more is followed: vCenter may have begun it."""
         actions: list[Action] = []
         recheck: Recheck | None = None
         for before in self._unknown.take(now):
             desired, vm = desired_move(before), before.target.partition("/")[2]
             if desired is None or desired.refuse:
                 continue
-            is_right, one = self._clock() - seconds_of(desired.at) <= FRESH, self._pace.under_way.get(vm)
+            is_right = bool(desired.because) and self._clock() - seconds_of(desired.at) <= FRESH
             if is_right:
                 terms = self._terms if self._campaign is None else self._campaign.terms
                 recheck = recheck or Recheck(snapshot, self._evaluator, terms.room)
                 is_right = not recheck.why_not(as_planned(vm, desired))
-            if not is_right:
-                if one is not None:
-                    self.moving.end(vm)
-                    self._again = 0.0
-                if desired.because and vm in snapshot.vms and snapshot.vms[vm].host == desired.to:
-                    self._vain.arrived(vm, desired.to, now)
-                continue
-            action = order(MOVE, before.target, before.desired, before.because, snapshot.offsets)
+            asked = before.desired if is_right else {**before.desired, "follow": True}
+            action = order(MOVE, before.target, asked, before.because, snapshot.offsets)
+            one = self._pace.under_way.get(vm)
             if one is None:
                 where, repairs = (desired.cluster, desired.from_, desired.to), bool(desired.because)
                 one = MoveUnderWay(before, {before.id}, vm, *where, now, repairs=repairs)
@@ -316,7 +311,7 @@ class MoveDecider(Decider):
             if one.repairs:
                 self._vain.arrived(vm, one.to, now)
             return
-        if one.repairs and is_unknown(outcome):
+        if is_unknown(outcome):
             self._unknown.wait(one.action, now + PAUSE)  # it may be under way: until then it counts
             return
         self._again = now + PAUSE

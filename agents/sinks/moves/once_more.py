@@ -1,4 +1,4 @@
-"""vMotions whose end nobody knows: their commands are ordered once more, just as they were.
+"""vMotions whose end nobody knows: their commands are ordered once more, or followed where they are not right any more.
 
 In: commands of an earlier run without an answer, and those of this run whose answer was lost on the way. Out: which are
 due. vCenter may have begun such a move: the sink finds the VM there, or on its way, and moves nothing twice. Times are

@@ -2,7 +2,8 @@
 
 In: `move` commands of the decider (`decider.py`). Out: outcomes, each once the vMotion has ended. Only VMs that nodes
 of the site run on are moved, from the host that the command says to the host that it says. A VM that is there already
-is left alone; one whose migration is under way is waited for: so a command that comes once more moves nothing twice.
+is left alone; one whose migration is under way is waited for: so a command that comes once more moves nothing twice,
+and one that only follows a move begins none.
 """
 
 from collections.abc import Callable, Collection
@@ -31,6 +32,7 @@ class DesiredMove(msgspec.Struct, omit_defaults=True, rename={"from_": "from"}):
         because: ids of the findings that it is for.
         at: when it was decided, RFC 3339.
         vain: moves of this VM that have failed or were undone so far. why: what became of the last of them.
+        follow: nothing is begun: whether it is on its way is looked for, and its end is waited for.
         refuse: not "": nothing is to be done, and this is why; the outcome is to say so.
     """
 
@@ -44,6 +46,7 @@ class DesiredMove(msgspec.Struct, omit_defaults=True, rename={"from_": "from"}):
     at: str = ""
     vain: int = 0
     why: str = ""
+    follow: bool = False
     refuse: str = ""
 
 
@@ -75,6 +78,8 @@ class MoveSink(Sink):
             return await self._arrive(vm, desired, live.task, f"a migration of it was under way ({live.task})")
         if live.host == desired.to:
             return NOOP, f"it is on host {desired.to_name} already"
+        if desired.follow:
+            return REFUSED, f"it is not on its way to host {desired.to_name}, and is not wanted there any more"
         if why := _unlike(live, desired):
             return REFUSED, why
         if not self._enabled:

@@ -283,7 +283,8 @@ async def test_a_vm_that_has_arrived_meanwhile_is_not_moved_again() -> None:
     [before] = site.decide(site.decider())
     site.vcenter.at["vm-n2"] = "h2"
     decider = site.decider(earlier=[before])
-    assert await site.run(decider, 120) == []
+    assert await site.run(decider, 120) == ["noop"]
+    assert site.vcenter.moves == []
 
 
 LOST = "vCenter v: no answer in time"
@@ -324,20 +325,51 @@ async def test_a_move_whose_answer_was_lost_before_a_restart_is_ordered_once_mor
     assert (again.target, again.desired) == (before.target, before.desired)
 
 
-async def test_what_is_not_right_any_more_is_not_ordered_once_more() -> None:
+async def test_what_is_not_right_any_more_is_only_followed() -> None:
     site = a_pair()
     [before] = site.decide(site.decider())
     site.host("h2", state="maintenance")
-    [other] = site.decide(site.decider(earlier=[before]), 20.0)
-    assert ordered([other]) == [("vm/vm-n2", "h1", "h3")]
+    decider = site.decider(earlier=[before])
+    [followed] = site.decide(decider, 20.0)
+    assert followed.desired == {**before.desired, "follow": True}
+    assert await site.carry_out(decider, [followed]) == ["refused"]
+    assert await site.run(decider, 20) == ["applied"]
+    assert site.vcenter.moves == [("vm-n2", "h3")]
+
+
+async def test_a_move_that_vcenter_has_begun_counts_though_nobody_wants_it_any_more() -> None:
+    site = a_pair()
+    decider = site.decider(MoveSettings(wait=0, per_cluster=1))
+    [first] = site.decide(decider)
+    await site.vcenter.relocate("vm-n2", "h2")
+    decider.observe(outcome(first, "failed", LOST), site.now)
+    site.host("h2", state="maintenance")
+    [followed] = site.decide(decider, 5.0)
+    assert followed.desired == {**first.desired, "follow": True}
+    decider.observe(outcome(followed, "failed", LOST), site.now)
+    assert site.decide(decider, 4.0) == []
+    [again] = site.decide(decider, 1.0)
+    assert await site.carry_out(decider, [again]) == ["applied"]
+    assert site.vcenter.moves == [("vm-n2", "h2")]
+
+
+async def test_a_move_of_a_maintenance_is_only_followed_by_the_mover() -> None:
+    site = a_pair()
+    [before] = site.decide(site.decider())
+    before = order("move", before.target, {**before.desired, "because": []}, "host h1 is to be empty", {})
+    decider = site.decider(earlier=[before])
+    [followed] = site.decide(decider, 20.0)
+    assert followed.desired == {**before.desired, "follow": True}
 
 
 async def test_a_command_that_nobody_carried_out_is_no_move_that_was_undone() -> None:
     site = a_pair()
     [before] = site.decide(site.decider())
     decider = site.decider(earlier=[before])
-    [anew] = site.decide(decider, 400.0)
-    assert (anew.target, anew.desired.get("vain")) == (before.target, None)
+    [followed] = site.decide(decider, 400.0)
+    assert await site.carry_out(decider, [followed]) == ["refused"]
+    [anew] = site.decide(decider, 5.0)
+    assert (anew.target, anew.desired.get("vain"), anew.desired.get("follow")) == (before.target, None, None)
 
 
 async def test_what_was_in_vain_is_remembered() -> None:

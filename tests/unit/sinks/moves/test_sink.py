@@ -51,6 +51,21 @@ async def test_a_task_that_was_begun_before_a_restart_is_followed_and_not_begun_
     assert vcenter.moves == [("vm-n1", "h2")]
 
 
+async def test_a_move_that_is_only_followed_is_waited_for() -> None:
+    vcenter = a_vcenter(looks=2)
+    await vcenter.relocate("vm-n1", "h2")
+    outcome = await a_sink(vcenter).again(a_move(follow=True))
+    assert (outcome.result, vcenter.at["vm-n1"], vcenter.moves) == ("applied", "h2", [("vm-n1", "h2")])
+
+
+async def test_a_move_that_is_only_followed_is_not_begun() -> None:
+    vcenter = a_vcenter()
+    outcome = await a_sink(vcenter).apply(a_move(follow=True))
+    assert outcome.result == "refused"
+    assert outcome.reason == "it is not on its way to host esx-h2, and is not wanted there any more"
+    assert vcenter.moves == []
+
+
 async def test_a_migration_of_somebody_else_is_waited_for_and_told() -> None:
     vcenter = a_vcenter()
     await vcenter.relocate("vm-n1", "h3")
