@@ -21,11 +21,11 @@ from typing import Any
 import pytest
 import structlog.testing
 from pydantic import SecretStr
-from pyVim.connect import Disconnect, SmartConnect
+from pyVim.connect import SmartConnect
 from pyVmomi import SoapAdapter, vim, vmodl
 from support.answers.narrow import Misfits, misfits
 from support.fakes.vcenter import FakeTopics
-from support.processes.vcsim import PASSWORD, USERNAME, Tagging, Vcsim, start_vcsim
+from support.processes.vcsim import PASSWORD, USERNAME, Tagging, Vcsim, hang_up, start_vcsim
 
 from underhost.agents.drs.names import rule_name
 from underhost.agents.sinks.drs.sink import DrsSink
@@ -126,7 +126,7 @@ def administrator(port: int) -> Iterator[Admin]:
     try:
         yield Admin(si.RetrieveContent())
     finally:
-        Disconnect(si)
+        hang_up(si)
 
 
 def wait_for(task: Any) -> None:

@@ -22,7 +22,7 @@ from pyVmomi import vim, vmodl
 from support.processes.kube import ADMIN_TOKEN, Kube, start_kube
 from support.processes.kwok import HOST_LABEL, kwok_node, kwok_pod
 from support.processes.underhost import config_of
-from support.processes.vcsim import PASSWORD, USERNAME, Vcsim, start_vcsim
+from support.processes.vcsim import PASSWORD, USERNAME, Vcsim, hang_up, start_vcsim
 
 NODES = tuple(f"node-{number}" for number in range(1, 8))
 CLUSTER = "DC0_C0"
@@ -196,7 +196,7 @@ class VCenter:
         }
 
     def close(self) -> None:
-        pyVim.connect.Disconnect(self._service)
+        hang_up(self._service)
 
 
 @dataclass(frozen=True)
