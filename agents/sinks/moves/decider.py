@@ -32,6 +32,7 @@ from underhost.schemas.commands import EVICT, MOVE
 from underhost.schemas.documents import RepairDone, RepairPlan, Unrepairable
 from underhost.schemas.errors import BadObjectError, InputError
 from underhost.schemas.records import Action, Finding, Outcome
+from underhost.streams.derived import rfc3339
 from underhost.streams.settings.sinks import MoveSettings
 
 if TYPE_CHECKING:
@@ -275,12 +276,15 @@ class MoveDecider(Decider):
             desired, vm = desired_move(before), before.target.partition("/")[2]
             if desired is None or desired.refuse:
                 continue
-            is_right = bool(desired.because) and self._clock() - seconds_of(desired.at) <= FRESH
+            age = self._clock() - seconds_of(desired.at)
+            if age >= LOST:
+                continue  # no vMotion takes that long
+            is_right = bool(desired.because) and age <= FRESH
             if is_right:
                 terms = self._terms if self._campaign is None else self._campaign.terms
                 recheck = recheck or Recheck(snapshot, self._evaluator, terms.room)
                 is_right = not recheck.why_not(as_planned(vm, desired))
-            asked = before.desired if is_right else {**before.desired, "follow": True}
+            asked = before.desired if is_right else {**before.desired, "follow": rfc3339(self._clock())}
             action = order(MOVE, before.target, asked, before.because, snapshot.offsets)
             one = self._pace.under_way.get(vm)
             if one is None:

@@ -32,7 +32,8 @@ class DesiredMove(msgspec.Struct, omit_defaults=True, rename={"from_": "from"}):
         because: ids of the findings that it is for.
         at: when it was decided, RFC 3339.
         vain: moves of this VM that have failed or were undone so far. why: what became of the last of them.
-        follow: nothing is begun: whether it is on its way is looked for, and its end is waited for.
+        follow: not "": nothing is begun: whether it is on its way is looked for, and its end is waited for. It is when
+            that was asked, RFC 3339: so it is not taken for an earlier command that was answered.
         refuse: not "": nothing is to be done, and this is why; the outcome is to say so.
     """
 
@@ -46,7 +47,7 @@ class DesiredMove(msgspec.Struct, omit_defaults=True, rename={"from_": "from"}):
     at: str = ""
     vain: int = 0
     why: str = ""
-    follow: bool = False
+    follow: str = ""
     refuse: str = ""
 
 

@@ -331,7 +331,7 @@ async def test_what_is_not_right_any_more_is_only_followed() -> None:
     site.host("h2", state="maintenance")
     decider = site.decider(earlier=[before])
     [followed] = site.decide(decider, 20.0)
-    assert followed.desired == {**before.desired, "follow": True}
+    assert followed.desired == {**before.desired, "follow": "2026-01-01T00:00:20.000Z"}
     assert await site.carry_out(decider, [followed]) == ["refused"]
     assert await site.run(decider, 20) == ["applied"]
     assert site.vcenter.moves == [("vm-n2", "h3")]
@@ -345,7 +345,7 @@ async def test_a_move_that_vcenter_has_begun_counts_though_nobody_wants_it_any_m
     decider.observe(outcome(first, "failed", LOST), site.now)
     site.host("h2", state="maintenance")
     [followed] = site.decide(decider, 5.0)
-    assert followed.desired == {**first.desired, "follow": True}
+    assert followed.desired == {**first.desired, "follow": "2026-01-01T00:00:05.000Z"}
     decider.observe(outcome(followed, "failed", LOST), site.now)
     assert site.decide(decider, 4.0) == []
     [again] = site.decide(decider, 1.0)
@@ -359,7 +359,24 @@ async def test_a_move_of_a_maintenance_is_only_followed_by_the_mover() -> None:
     before = order("move", before.target, {**before.desired, "because": []}, "host h1 is to be empty", {})
     decider = site.decider(earlier=[before])
     [followed] = site.decide(decider, 20.0)
-    assert followed.desired == {**before.desired, "follow": True}
+    assert followed.desired == {**before.desired, "follow": "2026-01-01T00:00:20.000Z"}
+
+
+def test_what_was_followed_before_a_restart_is_followed_by_a_command_of_its_own() -> None:
+    site = a_pair()
+    [before] = site.decide(site.decider())
+    site.host("h2", state="maintenance")
+    [followed] = site.decide(site.decider(earlier=[before]), 20.0)
+    [again] = site.decide(site.decider(earlier=[followed]), 20.0)
+    assert again.desired == {**before.desired, "follow": "2026-01-01T00:00:40.000Z"}
+
+
+def test_a_move_of_long_ago_is_not_followed() -> None:
+    site = a_pair()
+    [before] = site.decide(site.decider())
+    site.host("h2", state="maintenance")
+    [other] = site.decide(site.decider(earlier=[before]), 3660.0)
+    assert ordered([other]) == [("vm/vm-n2", "h1", "h3")]
 
 
 async def test_a_command_that_nobody_carried_out_is_no_move_that_was_undone() -> None:

@@ -54,13 +54,13 @@ async def test_a_task_that_was_begun_before_a_restart_is_followed_and_not_begun_
 async def test_a_move_that_is_only_followed_is_waited_for() -> None:
     vcenter = a_vcenter(looks=2)
     await vcenter.relocate("vm-n1", "h2")
-    outcome = await a_sink(vcenter).again(a_move(follow=True))
+    outcome = await a_sink(vcenter).again(a_move(follow="2026-01-01T00:00:00Z"))
     assert (outcome.result, vcenter.at["vm-n1"], vcenter.moves) == ("applied", "h2", [("vm-n1", "h2")])
 
 
 async def test_a_move_that_is_only_followed_is_not_begun() -> None:
     vcenter = a_vcenter()
-    outcome = await a_sink(vcenter).apply(a_move(follow=True))
+    outcome = await a_sink(vcenter).apply(a_move(follow="2026-01-01T00:00:00Z"))
     assert outcome.result == "refused"
     assert outcome.reason == "it is not on its way to host esx-h2, and is not wanted there any more"
     assert vcenter.moves == []
