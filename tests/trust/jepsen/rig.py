@@ -170,6 +170,7 @@ async def play(
         wrong = await _settled(rig, brokers.bootstrap)
         for member in members:  # one that was started again may not even hear a signal yet
             await _until(rig, f"{member.name} answers", partial(api.answers, f"http://127.0.0.1:{member.web}/healthz"))
+        await _until(rig, "every topic is read and committed", partial(_is_committed, brokers.bootstrap))
         codes = [await asyncio.to_thread(member.stop) for member in members]
         wrong += [f"{member.name} ended with {code}" for member, code in zip(members, codes, strict=True) if code]
         history = await _history(brokers.bootstrap, TOPICS)
@@ -309,6 +310,13 @@ async def _committed(bootstrap: str, group: str) -> dict[str, int]:
     finally:
         await admin.close()
     return {f"{where.topic}/{where.partition}": one.offset for where, one in offsets.items()}
+
+
+async def _is_committed(bootstrap: str) -> bool:
+    """Whether something is committed of each partition that tables are kept of: a finding may have just come."""
+    names = {topic.name for topic in REPLAYED}
+    written = {f"{one.topic}/{one.partition}" for one in await _history(bootstrap, TOPICS) if one.topic in names}
+    return written <= (await _committed(bootstrap, app_id(ALL, SITE))).keys()
 
 
 async def _until(rig: Rig, what: str, ask: Callable[[], Awaitable[Any]]) -> None:
