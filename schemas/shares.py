@@ -16,12 +16,14 @@ class Shares:
     Attributes:
         terms: terms between pods and spread constraints of one pod that count.
         drs_rules, drs_edits: rules in a vSphere cluster, and changes of them in an hour.
+        moves: vMotions for its findings in an hour.
         findings, alerts: that are open, and that fire at a receiver. events: told in a minute.
     """
 
     terms: int = 64
     drs_rules: int = 500
     drs_edits: int = 60
+    moves: int = 60
     findings: int = 1000
     alerts: int = 200
     events: int = 300

@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
-from underhost.agents.affinity.gathering import Gathering, gatherings
+from underhost.agents.affinity.followed import Followed
+from underhost.agents.affinity.gathering import Gathering
 from underhost.agents.affinity.quorum import Quorum, quorums
-from underhost.agents.affinity.separation import separations
 from underhost.agents.compiled.model import Model
 from underhost.agents.drs.cliques import bits
 from underhost.agents.drs.names import AFFINITY, ANTI_AFFINITY, VM_HOST
@@ -201,17 +201,17 @@ def keeping(apart: Sequence[int], rules: Iterable[KeptRule]) -> list[int]:
     return found
 
 
-def fleets_of(snapshot: Snapshot, model: Model, room: Room, *, pods: bool = True) -> list[VmCluster]:
+def fleets_of(snapshot: Snapshot, model: Model, room: Room, terms: Followed | None = None) -> list[VmCluster]:
     """The fleet of each vSphere cluster that holds the VM of a node, by name.
 
-    Without `pods` it is what vSphere asks of VMs alone: quick, for who has the evaluator judge what pods ask.
+    `terms` are what pods ask for; without them it is quick, for who has the evaluator judge that.
     """
-    near = gatherings(model.classes, model.options.host_keys) if pods else []
-    graphs = vm_graphs(snapshot, model, Concerns(model, separations(model.selectors) if pods else (), near))
+    apart, near = terms or ((), ())
+    graphs = vm_graphs(snapshot, model, Concerns(model, apart, near))
     by_cluster: defaultdict[str, list[Host]] = defaultdict(list)
     for _, host in sorted(snapshot.hosts.items()):
         by_cluster[host.cluster].append(host)
-    kept = [one for one in (quorums(snapshot) if pods else ()) if 1 <= one.spare < len(one.members)]
+    kept = [one for one in (quorums(snapshot) if terms is not None else ()) if 1 <= one.spare < len(one.members)]
     running: defaultdict[str, list[Vm]] = defaultdict(list)
     for _, vm in sorted(snapshot.vms.items()):
         if vm.power != "off" and vm.host in snapshot.hosts:

@@ -1,19 +1,19 @@
 """What findings ask of VMs: of which pairs on one host one must leave it, and how many members of a quorum.
 
 In: findings, a compiled site, fleets. Out: goals by fleet, and the findings that no vMotion ends: their cause is on one
-node, or has nothing to do with hosts. Which pods refuse one another is decided by `affinity/separation.py`.
+node, has nothing to do with hosts, or is asked of pods of other namespaces (`reached.py`).
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
 from underhost.agents.affinity.quorum import RULE as QUORUM
-from underhost.agents.affinity.separation import INTER_POD_AFFINITY, Row, Separation, pairs, separations
+from underhost.agents.affinity.separation import Row, pairs
 from underhost.agents.compiled.model import Model
 from underhost.agents.planner.assignment import Goal
 from underhost.agents.planner.fleet import VmCluster
-from underhost.agents.rules import physical_host
+from underhost.agents.repair.reached import ReachedRules
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.records import Finding
 
@@ -24,10 +24,7 @@ class Goals:
     def __init__(self, snapshot: Snapshot, model: Model, fleets: Sequence[VmCluster]) -> None:
         self._snapshot, self._model, self._fleets = snapshot, model, fleets
         self._place = {vm.ref: (at, fleet.number[vm.ref]) for at, fleet in enumerate(fleets) for vm in fleet.vms}
-        self._of_class: defaultdict[int, list[Separation]] = defaultdict(list)
-        for one in separations(model.selectors):
-            for cls in {*one.owners, *one.matched}:
-                self._of_class[cls].append(one)
+        self._rules = ReachedRules(model)
 
     def of(self, findings: Iterable[Finding]) -> tuple[Mapping[int, list[Goal]], list[Finding]]:
         """(goals by the position of their fleet, other findings)."""
@@ -44,12 +41,16 @@ class Goals:
     def _goal(self, finding: Finding) -> tuple[int, Goal] | None:
         if finding.rule == QUORUM:
             return self._leaving(finding)
-        met = sorted({(self._at(one), self._at(other)) for one, other in self.refusing(finding)})
+        met = sorted({(self._at(one), self._at(other)) for one, other in self._rules.refusing(finding)})
         places = [place for pair in met for place in pair]
         if not met or None in places or any(one == other for one, other in met):
             return None
         known = [(one, other) for one, other in met if one is not None and other is not None]
         return known[0][0][0], Goal.parting(finding.id, ((one[1], other[1]) for one, other in known))
+
+    def reaches_out(self, finding: Finding) -> bool:
+        """Whether it asks something of pods of other namespaces alone, and nothing is done for that."""
+        return finding.rule != QUORUM and self._rules.within(finding) is None
 
     def _leaving(self, finding: Finding) -> tuple[int, Goal] | None:
         """A host that holds too many members of a quorum: so many as are too many must leave it."""
@@ -69,36 +70,13 @@ class Goals:
                 return place[0], Goal(finding.id, ((here, sum(here.values()) - crowd.spare),))
         return None
 
-    def refusing(self, finding: Finding) -> list[tuple[str, str]]:
-        """Every two of its pods that refuse one another because of their host."""
-        topology, running = self._model.topology, self._model.running
-        across = finding.rule == physical_host.NAME
-        rule = finding.source if across else finding.rule
-        if finding.domain is None or (rule != INTER_POD_AFFINITY and not across):
-            return []
-        if not across and not topology.is_host_key(finding.domain.key):
-            return []
-        pods = [running.at[pod] for pod in (finding.pod or "", *finding.peers) if pod in running.at]
-        found: set[tuple[int, int]] = set()
-        for one in self._between({running.class_at[pod] for pod in pods}, finding):
-            by_host = topology.is_host_key(one.key)
-            if one.rule != rule or by_host == across or (by_host and one.key != finding.domain.key):
-                continue
-            codes, owners, matched = topology.of(one.key).code_list, frozenset(one.owners), frozenset(one.matched)
-            rows = [
-                Row(codes[running.node_at[pod]], pod, running.class_at[pod] in owners, running.class_at[pod] in matched)
-                for pod in pods
-            ]
-            found.update(pairs(rows, across))
-        return [(running.keys[one], running.keys[other]) for one, other in sorted(found)]
-
     def between(self, fleet: VmCluster, one: int, other: int) -> list[str]:
         """In words, the pods that keep two VMs apart; of many, the first two."""
         model, running = self._model, self._model.running
         nodes = [self._nodes_of(fleet.vms[vm].ref) for vm in (one, other)]
         mine, theirs = ([pod for node in there for pod in running.on_node[node]] for there in nodes)
         classes = {running.class_at[pod] for pod in (*mine, *theirs)}
-        for each in sorted({sep for cls in classes for sep in self._of_class.get(cls, ())}):
+        for each in self._rules.of(classes):
             codes, owners, matched = model.topology.of(each.key).code_list, set(each.owners), set(each.matched)
             by_host = model.topology.is_host_key(each.key)
             rows = [
@@ -110,12 +88,6 @@ class Goals:
                     names = sorted((running.keys[a.pod], running.keys[b.pod]))
                     return [*names, each.rule, each.key]
         return []
-
-    def _between(self, classes: Collection[int], finding: Finding) -> Iterable[Separation]:
-        """The separations of these classes that are of the finding's namespace."""
-        whose = (finding.object or "").removeprefix("Namespace/") or (finding.pod or "").partition("/")[0]
-        found = {one for cls in classes for one in self._of_class.get(cls, ())}
-        return sorted(one for one in found if self._model.classes[one.owners[0]].namespace == whose)
 
     def _at(self, pod: str) -> tuple[int, int] | None:
         """(fleet, VM) of a pod."""

@@ -11,6 +11,8 @@ from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
 
+from underhost.agents.affinity.followed import Followed, asked_of, followed
+from underhost.agents.compiled.model import Model
 from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.planner.assignment import Goal
 from underhost.agents.planner.evicting import Evicted, Evictions, plan_evictions
@@ -22,6 +24,7 @@ from underhost.agents.planner.reasons import NO_ORDER, Explainer
 from underhost.agents.planner.replay import Replay, Replayed, subjects
 from underhost.agents.planner.terms import RepairTerms
 from underhost.agents.repair.evictable import why_never
+from underhost.agents.repair.refusers import REACHES
 from underhost.agents.schedule.progress import told
 from underhost.agents.site.not_judged import not_judged
 from underhost.agents.site.snapshot import Options, Snapshot
@@ -65,7 +68,10 @@ class _Repair:
         self._before = evaluator.update(self._snapshot)
         self._findings = asked.wanted(self._before.findings)
         model = evaluator.state(self._snapshot).model
-        self._fleets = [fleet.holding(asked.held) for fleet in fleets_of(self._snapshot, model, asked.room)]
+        binding, all_asked = followed(model), asked_of(model)
+        self._fleets = self._polite = self._fleets_of(model, binding)
+        if all_asked != binding:
+            self._polite = self._fleets_of(model, all_asked)
         self._goals = Goals(self._snapshot, model, self._fleets)
         self._of_fleet, self._others = self._goals.of(self._findings)
 
@@ -76,16 +82,29 @@ class _Repair:
         for at in sorted(self._of_fleet):
             used = sum(len(one.steps) for one in moved.values())
             most = None if self._asked.most_vmotions is None else self._asked.most_vmotions - used
-            moved[at], now = self._moves(self._fleets[at], self._of_fleet[at], now.snapshot, most)
+            moved[at], now = self._moves(at, now.snapshot, most)
         evictions = self._evict(now)
         after = now.report if not evictions.steps else self._evaluator.update(evictions.snapshot)
         moves = chain.from_iterable(self._of(at, one) for at, one in moved.items())
         return Planned(self._document(moved, evictions, after), sorted(moves, key=lambda move: move.wave))
 
-    def _moves(
+    def _fleets_of(self, model: Model, terms: Followed) -> list[VmCluster]:
+        found = fleets_of(self._snapshot, model, self._asked.room, terms)
+        return [fleet.holding(self._asked.held) for fleet in found]
+
+    def _moves(self, at: int, snapshot: Snapshot, most: int | None) -> tuple[ClusterMoves, Replayed]:
+        """The moves of one cluster: of equally cheap ones those that break nobody's rule, however far it reaches."""
+        fleet, goals = self._fleets[at], self._of_fleet[at]
+        cheapest = self._passing(fleet, goals, snapshot, most)
+        if self._polite is self._fleets:
+            return cheapest
+        polite = self._passing(self._polite[at], goals, snapshot, most)
+        return polite if polite[0].cost.key == cheapest[0].cost.key else cheapest
+
+    def _passing(
         self, fleet: VmCluster, goals: Sequence[Goal], snapshot: Snapshot, most: int | None
     ) -> tuple[ClusterMoves, Replayed]:
-        """The moves of one cluster that the evaluator lets pass."""
+        """The moves that the evaluator lets pass."""
         barred = fleet.places(self._asked.barred)
         for _ in range(AGAIN):
             found = plan_moves(fleet, goals, barred, most)
@@ -227,9 +246,11 @@ class _Repair:
             if self._asked.most_vmotions is not None and conflict in ([], [NO_ORDER]) and place is not None:
                 conflict, helps = [], []
                 conflict.append(f"no more than {self._asked.most_vmotions} vMotions are asked for")
+            if self._goals.reaches_out(finding):
+                conflict = [REACHES]
             why = evictions.why.get(finding.id, {})
             conflict += [f"{pod} cannot be evicted: {reason}" for pod, reason in sorted(why.items())]
-            if self._asked.evictions is None:
+            if self._asked.evictions is None and conflict != [REACHES]:
                 conflict.append("no evictions are asked for")
             found.append(Unrepairable(finding.id, conflict, helps))
         return found

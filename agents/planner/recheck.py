@@ -17,7 +17,7 @@ class Recheck:
     def __init__(self, snapshot: Snapshot, evaluator: SiteEvaluator, room: Room) -> None:
         self._replay = Replay(snapshot, evaluator)
         self._snapshot = self._replay.start
-        fleets = fleets_of(self._snapshot, evaluator.state(self._snapshot).model, room, pods=False)
+        fleets = fleets_of(self._snapshot, evaluator.state(self._snapshot).model, room)
         self._fleets = {fleet.name: fleet for fleet in fleets}
         self._loads: dict[str, Loads] = {}
 

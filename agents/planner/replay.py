@@ -14,6 +14,7 @@ from underhost.agents.evaluate.evaluator import SiteEvaluator
 from underhost.agents.planner.fleet import VmCluster
 from underhost.agents.planner.order import VMotion
 from underhost.agents.repair.evictions import RULES, facts_of
+from underhost.agents.repair.reached import ReachedRules
 from underhost.agents.schedule.progress import told
 from underhost.agents.site.snapshot import Snapshot
 from underhost.agents.whatif.hosts import Fleet
@@ -50,10 +51,16 @@ class Replay:
             moved = self._moved(snapshot, fleet, step)
             report = self._evaluator.update(moved)
             now = broken_rules(report.findings)
-            if not now <= held:
+            if not now <= held and self._is_broken(moved, report, now - held):
                 return Replayed(snapshot, report, (step.vm, step.to))
             snapshot, held = moved, now
         return Replayed(snapshot, report, None)
+
+    def _is_broken(self, site: Snapshot, report: Report, new: Held) -> bool:
+        """Whether any of what is newly broken counts: terms count as far as they reach."""
+        rules = ReachedRules(self._evaluator.state(site).model)
+        told_of = [one for one in report.findings if not new.isdisjoint(broken_rules([one]))]
+        return not new.isdisjoint(broken_rules(rules.counted(told_of)))
 
     def _moved(self, snapshot: Snapshot, fleet: VmCluster, step: VMotion) -> Snapshot:
         host, ref = fleet.hosts[step.to], fleet.vms[step.vm].ref

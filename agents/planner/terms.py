@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from underhost.agents.evaluate.findings import namespace_of
 from underhost.agents.planner.fleet import Room
 from underhost.agents.planner.replay import subjects
 from underhost.agents.repair.evictable import EvictionTerms
@@ -22,6 +23,7 @@ class RepairTerms:
     Attributes:
         severities: of the findings that shall end.
         namespaces: only findings about pods of these; all where empty. finding: only this one, by its id.
+        spared: namespaces whose findings are left as they are.
         most_vmotions: not more vMotions. evictions: whether pods may be evicted, and which.
         room: how the hosts' room is counted.
         held: VMs, by reference, that stay where they are, with the reason. barred: (VM, host), by reference, that is no
@@ -31,6 +33,7 @@ class RepairTerms:
     severities: frozenset[str] = frozenset(GRAVE)
     namespaces: frozenset[str] = frozenset()
     finding: str = ""
+    spared: frozenset[str] = frozenset()
     most_vmotions: int | None = None
     evictions: EvictionTerms | None = field(
         default_factory=lambda: EvictionTerms(schedulers=frozenset({"default-scheduler", *OURS}), ours=OURS)
@@ -44,6 +47,7 @@ class RepairTerms:
         spaces = {subject.partition("/")[0] for subject in subjects(finding) if "/" in subject}
         return (
             finding.severity in self.severities
+            and namespace_of(finding) not in self.spared
             and (not self.finding or finding.id == self.finding)
             and (not self.namespaces or not spaces.isdisjoint(self.namespaces))
         )

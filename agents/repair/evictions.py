@@ -19,6 +19,7 @@ import msgspec
 
 from underhost.agents.evaluate.evaluator import SiteEvaluator
 from underhost.agents.repair.evictable import EvictionTerms, why_never
+from underhost.agents.repair.reached import ReachedRules
 from underhost.agents.repair.refusers import Broken, BrokenGroup, Faults, groups_of, rather
 from underhost.agents.schedule.places import Places, RunningPod
 from underhost.agents.site.owners import Application, application_of
@@ -251,7 +252,13 @@ class Repairs:
         would_be = replace(self._snapshot, pods={**self._snapshot.pods, candidate.pod: moved})
         self._effort -= 1
         self._kept = None
-        return would_be, facts_of(self._evaluator.update(would_be).findings)
+        findings = self._evaluator.update(would_be).findings
+        facts = facts_of(findings)
+        if new := facts - self._facts:
+            told_of = [one for one in findings if not new.isdisjoint(facts_of([one]))]
+            rules = ReachedRules(self._evaluator.state(would_be).model)
+            facts -= new - facts_of(rules.counted(told_of))
+        return would_be, facts
 
 
 def _ruled(facts: frozenset[Fact]) -> frozenset[Fact]:

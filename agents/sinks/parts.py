@@ -92,6 +92,7 @@ class DeciderParts:
             enabled=settings.sinks.moves,
             campaigns=self.asked,
             drs=DrsTurn(self.needed_rules) if settings.sinks.drs_rules else None,
+            share=settings.shares.moves,
             earlier=self.earlier,
             outcomes=self.outcomes,
             now=self.now,

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.records import Action, Outcome, Placement
+from underhost.schemas.shares import Capped
 from underhost.schemas.vsphere import DrsRule
 from underhost.streams.ports import LiveHost, LiveLabels, LiveVm, PodState
 
@@ -203,6 +204,11 @@ class Decider(ABC):
 
     kind: str
     due: float | None = None
+
+    @property
+    def capped(self) -> Sequence[Capped]:
+        """Who asked for more than a share, as far as no outcome says so."""
+        return ()
 
     @property
     def hears(self) -> Collection[str]:

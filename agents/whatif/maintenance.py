@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from itertools import combinations, zip_longest
 from typing import NamedTuple
 
-from underhost.agents.affinity.gathering import gatherings
+from underhost.agents.affinity.followed import Followed, asked_of, followed
 from underhost.agents.affinity.quorum import Quorum
-from underhost.agents.affinity.separation import connected, separations
+from underhost.agents.affinity.separation import connected
 from underhost.agents.compiled.model import Model
 from underhost.agents.drs.cliques import bits
 from underhost.agents.drs.names import AFFINITY, ANTI_AFFINITY
@@ -87,8 +87,14 @@ def planned_maintenance(
     world = World(snapshot, evaluator or Evaluator(options))
     refs = _refs(world, chosen)
     before = Before(world.evaluator.update(snapshot), snapshot)
-    parts = _Parts(snapshot, world.evaluator.state(snapshot).model, world.evaluator.quorums(snapshot))
-    clusters = [_Cluster(parts, name, turns, chosen.at_once) for name, turns in _by_cluster(snapshot, refs).items()]
+    model, quorums = world.evaluator.state(snapshot).model, world.evaluator.quorums(snapshot)
+    turns = _by_cluster(snapshot, refs)
+    parts = _Parts(snapshot, model, quorums, asked := asked_of(model))
+    clusters = [_Cluster(parts, name, hosts, chosen.at_once) for name, hosts in turns.items()]
+    if any(cluster.plan.left for cluster in clusters) and (binding := followed(model)) != asked:
+        # What a pod asks of pods of others keeps no host from its maintenance.
+        parts = _Parts(snapshot, model, quorums, binding)
+        clusters = [_Cluster(parts, name, hosts, chosen.at_once) for name, hosts in turns.items()]
     new: dict[str, Finding] = {}
     waves, planned = [], []
     together = list(zip_longest(*(cluster.plan.waves for cluster in clusters)))
@@ -156,18 +162,17 @@ def _without_capacity(snapshot: Snapshot, refs: Iterable[str]) -> list[NotJudged
 class _Parts:
     """What the plans of all clusters read of a site: VMs that must be apart or together, and quorums by VM.
 
-    DRS rules that are enabled count, and what pods ask for, whoever may act on it.
+    DRS rules that are enabled count, and what pods ask for.
     """
 
-    def __init__(self, snapshot: Snapshot, model: Model, quorums: Iterable[Quorum]) -> None:
+    def __init__(self, snapshot: Snapshot, model: Model, quorums: Iterable[Quorum], terms: Followed) -> None:
         self.snapshot, self.hosts = snapshot, Hosts(snapshot)
         self.apart: defaultdict[str, set[str]] = defaultdict(set)
         self.links: list[tuple[str, str]] = []
-        near = gatherings(model.classes, model.options.host_keys)
-        for graph in vm_graphs(snapshot, model, Concerns(model, separations(model.selectors), near)):
+        for graph in vm_graphs(snapshot, model, Concerns(model, *terms)):
             for at, row in enumerate(graph.adjacency(graph.edges)):
                 self.apart[graph.vms[at]].update(graph.vms[other] for other in bits(row))
-            for group in gathered(graph, near):
+            for group in gathered(graph, terms.near):
                 members = list(bits(group.vms))
                 self.links += [(graph.vms[members[0]], graph.vms[other]) for other in members[1:]]
         for rule in snapshot.rules.values():

@@ -17,6 +17,8 @@ class ShareSettings(SettingsGroup):
     """DRS rules in a vSphere cluster."""
     drs_edits: int = Field(default=_DEFAULT.drs_edits, ge=1)
     """Rules changed in a vSphere cluster in one hour. Namespaces take turns within `drsRules.editsPerMinute`."""
+    moves: int = Field(default=_DEFAULT.moves, ge=1)
+    """vMotions for its findings in one hour. Namespaces take turns within `moves.perMinute`."""
     findings: int = Field(default=_DEFAULT.findings, ge=1)
     """Open findings, the gravest first."""
     alerts: int = Field(default=_DEFAULT.alerts, ge=1)

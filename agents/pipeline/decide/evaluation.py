@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import TypeVar
 
 from underhost.agents.pipeline.decide.evaluator import PipelineEvaluator
@@ -161,6 +162,8 @@ class Evaluation:
         for decider in self._memory.deciders:
             if not still.forbids(decider.kind):
                 missing += self._attempt([], partial(decider.decide, judged.snapshot, self._monotonic()))
+        capped = chain.from_iterable(decider.capped for decider in self._memory.deciders)
+        self._memory.tenants.cap(capped, self._monotonic())
         unfinished = self._memory.unfinished
         actions = unfinished.fresh(missing, self._monotonic())
         placed = judged.placements.confirmed.values() if judged.placements is not None else ()

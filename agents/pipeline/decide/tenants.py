@@ -27,6 +27,7 @@ class Tenants:
     def __init__(self, site: str, shares: Shares | None = None) -> None:
         self._site, self._shares = site, shares or Shares()
         self._said: dict[tuple[str, str, str], tuple[Capped, float]] = {}
+        self._capped: list[Capped] = []
         self.due: float | None = None
 
     def observe(self, outcome: Outcome, now: float) -> None:
@@ -35,6 +36,12 @@ class Tenants:
         if said is not None:
             self._said[said[:3]] = said, now + KEPT
             self.due = now
+
+    def cap(self, capped: Iterable[Capped], now: float) -> None:
+        """What the deciders have capped, as of now; `now` is monotonic seconds."""
+        found = list(capped)
+        if found != self._capped:
+            self._capped, self.due = found, now
 
     def within_shares(
         self, findings: Sequence[Finding], open_: Collection[str], snapshot: Snapshot, now: float
@@ -47,5 +54,7 @@ class Tenants:
         """Everybody who is capped now, `more` among them."""
         self._said = {who: (said, until) for who, (said, until) in self._said.items() if until > now}
         self.due = min((until for _, until in self._said.values()), default=None)
-        found = {who: said for who, (said, _) in self._said.items()} | {said[:3]: said for said in more}
+        found = {who: said for who, (said, _) in self._said.items()} | {
+            said[:3]: said for said in (*self._capped, *more)
+        }
         return [tenant_finding(self._site, said) for _, said in sorted(found.items())]

@@ -23,6 +23,7 @@ from underhost.agents.sinks.moves.moving import LOST, Moving
 from underhost.agents.sinks.moves.once_more import as_planned, is_unknown
 from underhost.agents.sinks.moves.pace import MoveUnderWay
 from underhost.agents.sinks.moves.planning import PlanMaker
+from underhost.agents.sinks.moves.shares import MoveShares
 from underhost.agents.sinks.moves.sink import VAIN
 from underhost.agents.sinks.moves.vain import desired_move
 from underhost.agents.sinks.orders import DONE, DRY_RUN, REFUSED, order, seconds_of
@@ -32,6 +33,7 @@ from underhost.schemas.commands import EVICT, MOVE
 from underhost.schemas.documents import RepairDone, RepairPlan, Unrepairable
 from underhost.schemas.errors import BadObjectError, InputError
 from underhost.schemas.records import Action, Finding, Outcome
+from underhost.schemas.shares import Capped, Shares
 from underhost.streams.derived import rfc3339
 from underhost.streams.settings.sinks import MoveSettings
 
@@ -65,6 +67,7 @@ class MoveDecider(Decider):
         terms: what is repaired by itself. evaluator: of the site. plans: makes the plans.
         enabled: whether the sink writes: otherwise nothing is planned but what a person asks for.
         drs: whose turn it is; None where no DRS rule of ours is written.
+        share: vMotions of one namespace in an hour.
         earlier, outcomes: the newest command of each target, and what became of it, in earlier runs.
         now: monotonic seconds. clock: seconds since 1970.
     """
@@ -81,6 +84,7 @@ class MoveDecider(Decider):
         enabled: bool,
         campaigns: Campaigns,
         drs: DrsTurn | None = None,
+        share: int = Shares().moves,
         earlier: Iterable[Action] = (),
         outcomes: Sequence[Outcome] = (),
         now: float = 0.0,
@@ -93,6 +97,8 @@ class MoveDecider(Decider):
         self.moving = Moving(settings, clock, earlier, outcomes)
         self._pace, self._vain, self._unknown = self.moving.pace, self.moving.vain, self.moving.unknown
         self._vain.remember(earlier, outcomes, now, clock())
+        self._shares = MoveShares(share)
+        self._shares.remember(earlier, now, clock())
         self._since: dict[str, float] = {}
         self._thought: frozenset[str] = frozenset()
         self._again = self._trouble = 0.0
@@ -108,6 +114,11 @@ class MoveDecider(Decider):
     def hears(self) -> Collection[str]:
         """See `Decider.hears`."""
         return (MOVE, EVICT)
+
+    @property
+    def capped(self) -> Sequence[Capped]:
+        """See `Decider.capped`."""
+        return self._shares.capped
 
     # ------------------------------------------------------------------------------------------- what the evictor asks
     def leaves(self, finding: Finding) -> bool:
@@ -151,6 +162,7 @@ class MoveDecider(Decider):
             self._is_dry, wanted = False, []
         if not wanted:
             self._rest(frozenset() if self._automatic else None)
+            self.wait_until(self._shares.room_at(now))
             return []
         return self._plan(campaign, snapshot, wanted, now)
 
@@ -193,7 +205,10 @@ class MoveDecider(Decider):
         return self.moving.refusals(snapshot)
 
     def _asked(self, campaign: Campaign | None, now: float) -> RepairTerms:
-        terms = self._terms if campaign is None else campaign.terms
+        if campaign is None:
+            terms = replace(self._terms, spared=frozenset(one.namespace for one in self._shares.capped))
+        else:
+            terms = campaign.terms
         if campaign is not None and terms.most_vmotions is not None:
             terms = replace(terms, most_vmotions=max(0, terms.most_vmotions - campaign.moved))
         if campaign is not None and terms.evictions is not None:
@@ -224,7 +239,7 @@ class MoveDecider(Decider):
         for at in ripe.values():
             if at > now:
                 self.wait_until(at)
-        return [one for one in found if ripe[one.id] <= now]
+        return self._shares.left([one for one in found if ripe[one.id] <= now], now)
 
     # -------------------------------------------------------------------------------------------------- what is ordered
     def _order(
@@ -238,12 +253,14 @@ class MoveDecider(Decider):
             if campaign is not None:
                 campaign.wait("the vMotions of the last minute")
             return []
-        first = [move for move in moves if move.wave == 1]
+        first = self._shares.in_turn(move for move in moves if move.wave == 1)
         theirs = {} if self._drs is None else self._drs.until(snapshot, [move.vm for move in first], now)
         recheck = Recheck(snapshot, self._evaluator, self._terms.room if campaign is None else campaign.terms.room)
         actions: list[Action] = []
         for move in first:
             if move.vm in theirs or self._pace.room_at(now) > now:
+                continue
+            if campaign is None and not self._shares.admits(move, now):
                 continue
             if not self._pace.admits(move.cluster, (move.from_, move.to)) or self._vain.undone(
                 move.vm, move.from_, now
@@ -262,7 +279,9 @@ class MoveDecider(Decider):
 
     def _begin(self, campaign: Campaign | None, move: PlannedMove, snapshot: Snapshot, now: float) -> Action:
         because = f"the fewest moves that leave nothing broken: findings {', '.join(move.because)}"
-        action = self.moving.begin(move, because, snapshot, now)
+        whose = self._shares.namespaces_of(move) if campaign is None else []
+        action = self.moving.begin(move, because, snapshot, now, whose)
+        self._shares.begin(whose, now)
         self._stirred = now
         if campaign is not None:
             campaign.order(RepairDone(action.id, MOVE, move.from_name, move.to_name, ORDERED, vm=move.name))

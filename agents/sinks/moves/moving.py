@@ -3,7 +3,7 @@
 In: moves of a plan, and pictures. Out: `move` commands. The mover's decider hears what becomes of all of them.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
@@ -43,8 +43,10 @@ class Moving:
         self.pace, self.vain, self._clock = MovePace(settings), MovesInVain(), clock
         self.unknown = UnknownEnds(earlier, outcomes)
 
-    def begin(self, move: PlannedMove, because: str, snapshot: Snapshot, now: float) -> Action:
-        """The command to make a move, which is under way from now on."""
+    def begin(
+        self, move: PlannedMove, because: str, snapshot: Snapshot, now: float, namespaces: Sequence[str] = ()
+    ) -> Action:
+        """The command to make a move, which is under way from now on; it counts as made for these namespaces."""
         desired = DesiredMove(
             name=move.name,
             cluster=move.cluster,
@@ -53,6 +55,7 @@ class Moving:
             from_name=move.from_name,
             to_name=move.to_name,
             because=list(move.because),
+            namespaces=list(namespaces),
             at=rfc3339(self._clock()),
             vain=self.vain.vain(move.vm),
             why=self.vain.why(move.vm),

@@ -29,7 +29,7 @@ class DesiredMove(msgspec.Struct, omit_defaults=True, rename={"from_": "from"}):
 
     Attributes:
         name, from_name, to_name: for people; `from_` and `to` are references.
-        because: ids of the findings that it is for.
+        because: ids of the findings that it is for. namespaces: whose share of vMotions it is of.
         at: when it was decided, RFC 3339.
         vain: moves of this VM that have failed or were undone so far. why: what became of the last of them.
         follow: not "": nothing is begun: whether it is on its way is looked for, and its end is waited for. It is when
@@ -44,6 +44,7 @@ class DesiredMove(msgspec.Struct, omit_defaults=True, rename={"from_": "from"}):
     from_name: str = ""
     to_name: str = ""
     because: list[str] = []
+    namespaces: list[str] = []
     at: str = ""
     vain: int = 0
     why: str = ""

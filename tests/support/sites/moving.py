@@ -28,10 +28,10 @@ START = 1_767_225_600.0
 NOW = MoveSettings(wait=0)
 
 
-def replicas(app: str, *on: str) -> list[Built]:
+def replicas(app: str, *on: str, namespace: str = "shop") -> list[Built]:
     """Pods of an application, on these nodes, that must be on different hosts."""
     apart = term(HOST, {"app": app})
-    return [a_pod(f"{app}-{at}").labels(app=app).apart(apart).on(node) for at, node in enumerate(on)]
+    return [a_pod(f"{app}-{at}", namespace).labels(app=app).apart(apart).on(node) for at, node in enumerate(on)]
 
 
 class PlansNow:
@@ -102,6 +102,7 @@ class MovingSite:
         enabled: bool = True,
         terms: RepairTerms | None = None,
         drs: DrsTurn | None = None,
+        share: int = 60,
         earlier: Iterable[Action] = (),
         outcomes: Collection[Outcome] = (),
     ) -> MoveDecider:
@@ -114,6 +115,7 @@ class MovingSite:
             enabled=enabled,
             campaigns=self.campaigns,
             drs=drs,
+            share=share,
             earlier=earlier,
             outcomes=list(outcomes),
             now=self.now,

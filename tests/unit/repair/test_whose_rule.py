@@ -201,3 +201,18 @@ def test_of_pods_that_share_a_node_the_later_ones_go(
     site: Snapshot, moves: list[str], stays: Mapping[str, str]
 ) -> None:
     assert plan(site) == (moves, stays)
+
+
+@pytest.mark.parametrize(("cross_namespace", "moves"), [("report", ["shop/db-0"]), ("act", [])])
+def test_what_a_pod_asks_of_others_keeps_none_of_them_where_its_own_rule_is_broken(
+    cross_namespace: str, moves: list[str]
+) -> None:
+    """n3 is the only way out, on the host of a pod that wants nobody of `shop` there."""
+    apart = term(HOST, {"app": "db"})
+    site = on(
+        *(a_node(f"n{at}").has(cpu="8") for at in range(1, 5)),
+        *(victim(f"db-{at}", f"n{at + 1}").apart(apart) for at in range(2)),
+        bare("x", "n4").apart(term(HOST, ANY, **SHOP)),
+        hosts={"n1": "h1", "n2": "h1", "n3": "h2", "n4": "h2"},
+    )
+    assert plan(site, cross_namespace)[0] == moves

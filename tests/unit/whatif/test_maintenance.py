@@ -322,3 +322,17 @@ def test_of_a_cluster_of_many_vms_all_hosts_have_their_turn() -> None:
     plan = maintenance(site(hosts(*names, memory=100), vms), Options(), ALL)
     assert sorted(host for wave in orders(plan) for host in wave) == names
     assert (len(plan.waves), plan.lower_bound, plan.optimal) == (3, 3, True)
+
+
+@pytest.mark.parametrize(
+    ("cross_namespace", "blocked"), [("report", []), ("act", ["a"])], ids=["reported", "acted upon"]
+)
+def test_what_a_pod_asks_of_others_keeps_no_host_from_its_maintenance(cross_namespace: str, blocked: list[str]) -> None:
+    """Of three hosts the others hold pods of a tenant that want nobody of the first one's namespace near."""
+    apart = term(HOST, DB, namespaces=["shop"])
+    strangers = [a_pod(f"x-{node}", "evil").apart(apart).on(node) for node in ("v2", "v3")]
+    vms = {"v1": ("a", 8), "v2": ("b", 8), "v3": ("c", 8)}
+    picture = site(hosts("a", "b", "c"), vms, *map(a_node, vms), a_pod("db", "shop").labels(DB).on("v1"), *strangers)
+    plan = maintenance(picture, Options(cross_namespace=cross_namespace), Chosen(hosts=("a",)))
+    assert [one.host for one in plan.blocked] == blocked
+    assert [one.object for one in plan.new_findings] == ([] if blocked else ["Namespace/evil"])

@@ -68,3 +68,15 @@ def test_what_the_evaluation_itself_has_capped_is_named_beside_it() -> None:
     tenants = Tenants("s")
     tenants.observe(outcome(str(CAPPED)), 0.0)
     assert [one.message[-4:] for one in tenants.findings(1.0, [CAPPED, OWNER])] == ["ade.", "ade."]
+
+
+def test_whom_a_decider_has_capped_is_named_as_long_as_it_says_so() -> None:
+    tenants = Tenants("s")
+    tenants.cap([CAPPED], 5.0)
+    assert tenants.due == 5.0
+    assert len(told(tenants, 5.0)) == 1
+    tenants.cap([CAPPED], 6.0)
+    assert tenants.due is None
+    tenants.cap([], 7.0)
+    assert tenants.due == 7.0
+    assert told(tenants, 7.0) == []

@@ -44,6 +44,7 @@ def test_one_vm_of_a_pair_is_moved_with_the_finding_that_it_is_for() -> None:
         "from_name": "esx-1",
         "to_name": "esx-2",
         "because": action.desired["because"],
+        "namespaces": ["shop"],
         "at": "2026-01-01T00:00:00.000Z",
     }
     assert action.because == f"the fewest moves that leave nothing broken: findings {action.desired['because'][0]}"  # type: ignore[index]

@@ -1,0 +1,35 @@
+"""What all pods of a site ask of one another, as far as it is followed where VMs are moved.
+
+In: a compiled site. Out: what must be apart and what together. A tenant who names pods of others moves none of their
+VMs, and keeps none where it is (`reach.py`).
+"""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from underhost.agents.affinity.gathering import Gathering, gatherings
+from underhost.agents.affinity.reach import ACT, TermReach
+from underhost.agents.affinity.separation import Separation, separations
+from underhost.agents.compiled.model import Model
+
+
+class Followed(NamedTuple):
+    """What must be apart, and what must be together on a host; both sorted."""
+
+    apart: list[Separation]
+    near: list[Gathering]
+
+
+def followed(model: Model) -> Followed:
+    """What is followed, as the site's options say."""
+    return _reached(model, TermReach(model.classes, model.options))
+
+
+def asked_of(model: Model) -> Followed:
+    """All that is asked, followed or not."""
+    return _reached(model, TermReach(model.classes, replace(model.options, cross_namespace=ACT)))
+
+
+def _reached(model: Model, reach: TermReach) -> Followed:
+    near = gatherings(model.classes, model.options.host_keys)
+    return Followed(reach.separations(separations(model.selectors)), reach.gatherings(near))
