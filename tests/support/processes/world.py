@@ -169,6 +169,11 @@ class VCenter:
         change = vim.cluster.RuleSpec(operation="add", info=rule)
         self._wait(self.cluster.ReconfigureComputeResource_Task(vim.cluster.ConfigSpecEx(rulesSpec=[change]), True))
 
+    def have_drs_propose(self) -> None:
+        """DRS only proposes from now on, and moves no VM by itself: others need not wait for it."""
+        drs = vim.cluster.DrsConfigInfo(enabled=True, defaultVmBehavior="partiallyAutomated")
+        self._wait(self.cluster.ReconfigureComputeResource_Task(vim.cluster.ConfigSpecEx(drsConfig=drs), True))
+
     def give_memory(self, vm: str, mib: int) -> None:
         """The VM has so much memory from now on."""
         self._wait(self.vms[vm].ReconfigVM_Task(vim.vm.ConfigSpec(memoryMB=mib)))

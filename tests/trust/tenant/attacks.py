@@ -4,6 +4,7 @@ In: an API server and the names of its nodes. Out: objects, again and again, at 
 left out. Nothing here has a right outside the namespace `evil`.
 """
 
+import random
 from itertools import cycle, islice
 from typing import Any
 
@@ -20,7 +21,7 @@ EVERYTHING: Json = {"matchLabels": {}}
 EVERYWHERE: Json = {"namespaceSelector": {}}
 KEYS = (HOST, ZONE, HOST_LABEL)
 TERMS = 5000
-KEPT = 40
+KEPT, FEW = 40, 8
 """Pods of one kind of attack that are there at a time; the oldest goes for a new one."""
 
 
@@ -29,6 +30,7 @@ class Attacker:
 
     def __init__(self, api: Api, nodes: list[str], waiting: int) -> None:
         self._api, self._nodes, self._waiting = api, cycle(nodes), waiting
+        self._all, self._dice = nodes, random.Random(0)
         self._there: dict[str, list[str]] = {}
         self.made = 0
 
@@ -51,6 +53,13 @@ class Attacker:
         """A pod bound by hand that wants its own namespace's pods on other hosts: a DRS rule for each of their VMs."""
         await self._again("star", a_pod(self._name("star"), NAMESPACE).apart(term(HOST_LABEL, EVERYTHING)))
 
+    async def stir(self) -> None:
+        """Two pods bound by hand to any two nodes, on whose hosts no two of theirs may be: a vMotion parts them."""
+        name = self._name("stir")
+        for node in self._dice.sample(self._all, 2):
+            pod = a_pod(self._name("stir"), NAMESPACE).labels(app=name).apart(term(HOST_LABEL, app(name)))
+            await self._again("stir", pod, node, FEW)
+
     async def crowd(self) -> None:
         """A pod bound by hand that takes all room of its node, and a port of it."""
         port = {"ports": [{"containerPort": 80, "hostPort": 80}], "resources": {"requests": {"cpu": "63"}}}
@@ -71,11 +80,11 @@ class Attacker:
     def _name(self, kind: str) -> str:
         return f"{kind}-{self.made}"
 
-    async def _again(self, kind: str, pod: PodBuilder) -> None:
-        await self._pod(pod.spec(nodeName=next(self._nodes)))
+    async def _again(self, kind: str, pod: PodBuilder, node: str = "", kept: int = KEPT) -> None:
+        await self._pod(pod.spec(nodeName=node or next(self._nodes)))
         there = self._there.setdefault(kind, [])
         there.append(pod.name)
-        for name in list(islice(there, max(0, len(there) - KEPT))):
+        for name in list(islice(there, max(0, len(there) - kept))):
             there.remove(name)
             await self._send(f"{PODS}/{name}", {"gracePeriodSeconds": 0}, "DELETE")
 

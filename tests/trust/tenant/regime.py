@@ -8,11 +8,15 @@ ends at once. `python -m trust.tenant.regime MINUTES` runs one without a row.
 import asyncio
 import sys
 import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import aiohttp
+import yaml
+from pydantic.alias_generators import to_camel
 from support.build import a_pod, app, term
 from support.processes.kwok import HOST_LABEL
 from support.processes.world import Audit
@@ -23,10 +27,21 @@ from trust.tenant.attacks import NAMESPACE as EVIL
 from trust.tenant.attacks import Attacker
 from trust.tenant.verdict import Seen, Waited, faults
 
+from underhost.schemas.commands import WRITTEN
+
 VICTIM, REPLICAS = "shop", 3
 WAITING = 3300
-SINKS = {"labels": True, "bindings": True, "drsRules": True, "evictions": True, "events": True}
-SETTINGS = {"sinks": SINKS, "physicalHost": "required", "evictions": {"wait": 1}}
+STIRRED = 0.2
+"""The share of the time in which only vMotions are asked for."""
+SETTINGS = {
+    "sinks": {to_camel(row.setting): True for row in WRITTEN.values()},
+    "physicalHost": "required",
+    "evictions": {"wait": 1},
+    "moves": {"wait": 1, "perMinute": 60},
+}
+"""Every sink that there is."""
+DEFINITIONS = Path(__file__).parents[2] / "data" / "openreports"
+REPORTS = "/apis/openreports.io/v1alpha1/reports"
 CONTROLLERS = "replicaset-controller", "disruption-controller"
 RULES = f"underhost-default-{VICTIM}."
 
@@ -53,9 +68,15 @@ class Site:
     def __init__(self, here: Installation, audit: Audit) -> None:
         self._api, self._vcenter, self._worker, self._url = here.api, here.vcenter, here.worker, here.url
         self._nodes, self._audit, self._seen = here.nodes, audit, Seen()
+        self._hosts: dict[str, str] = {}
 
     async def furnish(self) -> None:
         """The victim's replicas are placed, labels are written, and its DRS rule is there."""
+        self._vcenter.have_drs_propose()
+        for file in sorted(DEFINITIONS.glob("*.yaml")):
+            definition = yaml.safe_load(file.read_text())
+            await self._api.ask("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
+        await until("reports are served", lambda: self._api.exists(REPORTS))
         for name in (VICTIM, EVIL):
             await self._api.ask("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
         await until("the worker is ready", lambda: self._api.answers(f"{self._url}/extender/readyz"))
@@ -68,25 +89,40 @@ class Site:
         """Go on for so long. Raises an ExceptionGroup of what went wrong with the load."""
         seen, before = self._seen, len(self._audit.product_writes())
         rules = self._rules()
+        self._hosts = await asyncio.to_thread(self._where)
         await self._sample()
-        end = time.monotonic() + seconds
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(attacker.furnish())
-            for attack, rate in {
-                attacker.select_everything: 2.0,
-                attacker.star: 1.0,
-                attacker.crowd: 1.0,
-                attacker.imitate: 1.0,
-                attacker.name_a_label: 1.0,
-                self._probe: 0.5,
-                self._sample: 1.0,
-            }.items():
-                tasks.create_task(steadily(attack, rate, end))
+        now = time.monotonic()
+        # Pods that want everybody apart keep every VM where it is: before they come there is a time for vMotions.
+        await self._go_on({attacker.stir: 1.0}, now + STIRRED * seconds)
+        attacks = {
+            attacker.select_everything: 2.0,
+            attacker.star: 1.0,
+            attacker.stir: 1.0,
+            attacker.crowd: 1.0,
+            attacker.imitate: 1.0,
+            attacker.name_a_label: 1.0,
+        }
+        await self._go_on(attacks, now + seconds, attacker.furnish())
+        await self._follow()
         seen.rules = rules, self._rules()
         await until("a finding names the tenant", self._names_the_tenant)
         seen.writes = self._audit.product_writes()[before:]
         seen.answers = await self._api.answers(f"{self._url}/healthz")
         return seen
+
+    async def _go_on(
+        self,
+        attacks: Mapping[Callable[[], Awaitable[None]], float],
+        end: float,
+        also: Coroutine[Any, Any, None] | None = None,
+    ) -> None:
+        """The attacks until then, so many of each a second, while the victim is looked at."""
+        looks = {self._probe: 0.5, self._sample: 1.0, self._follow: 1.0}
+        async with asyncio.TaskGroup() as tasks:
+            if also is not None:
+                tasks.create_task(also)
+            for each, rate in {**attacks, **looks}.items():
+                tasks.create_task(steadily(each, rate, end))
 
     async def _probe(self) -> None:
         """A pod of the victim on a node that its own selector excludes: a finding opens, and ends with the pod."""
@@ -112,6 +148,29 @@ class Site:
 
     async def _sample(self) -> None:
         self._seen.memory.append(resident(self._worker.pid))
+
+    async def _follow(self) -> None:
+        """Which VMs have moved since the last look, and whether the victim's replicas are still apart."""
+        hosts = await asyncio.to_thread(self._where)
+        moved = {node for node, host in hosts.items() if host != self._hosts[node]}
+        if not moved:
+            return
+        self._hosts, self._seen.vmotions = hosts, self._seen.vmotions + len(moved)
+        pods = (await self._api.ask("GET", f"/api/v1/namespaces/{VICTIM}/pods"))["items"]
+        at = {pod["metadata"]["name"]: pod["spec"].get("nodeName", "") for pod in pods}
+        self._seen.followed |= {f"/api/v1/nodes/{node}" for node in moved}
+        self._seen.followed |= {f"/api/v1/namespaces/{VICTIM}/pods/{pod}" for pod, node in at.items() if node in moved}
+        replicas = sorted(pod for pod, node in at.items() if pod.startswith("db-") and node)
+        self._seen.together += [
+            f"{one} and {other} on {hosts[at[one]]}"
+            for one, other in combinations(replicas, 2)
+            if hosts[at[one]] == hosts[at[other]]
+        ]
+
+    def _where(self) -> dict[str, str]:
+        """The host of each node."""
+        vms = sorted(self._vcenter.vms)
+        return {node: self._vcenter.host_of(vm) for node, vm in zip(self._nodes, vms, strict=True)}
 
     async def _findings(self) -> list[dict[str, Any]]:
         async with aiohttp.request("GET", f"{self._url}/api/v1/findings") as answer:

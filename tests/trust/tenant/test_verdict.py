@@ -26,6 +26,35 @@ FINE = Seen(opened=[Waited(0.3)], resolved=[Waited(0.4)], memory=[1.0, 2.0], ten
             replace(FINE, writes=[("patch", "/api/v1/nodes/n1", 200)]), ["patch /api/v1/nodes/n1 (200)"], id="a label"
         ),
         pytest.param(
+            replace(FINE, writes=[("patch", "/api/v1/namespaces/shop/pods/db-0", 200)]),
+            ["patch /api/v1/namespaces/shop/pods/db-0 (200)"],
+            id="a pod's label",
+        ),
+        pytest.param(
+            replace(
+                FINE,
+                writes=[("patch", "/api/v1/namespaces/shop/pods/db-0", 200), ("patch", "/api/v1/nodes/n1", 200)],
+                followed={"/api/v1/namespaces/shop/pods/db-0", "/api/v1/nodes/n1"},
+            ),
+            [],
+            id="labels that follow a vMotion",
+        ),
+        pytest.param(
+            replace(
+                FINE,
+                writes=[("create", "/api/v1/namespaces/shop/pods/db-0/eviction", 201)],
+                followed={"/api/v1/namespaces/shop/pods/db-0"},
+            ),
+            ["create /api/v1/namespaces/shop/pods/db-0/eviction (201)"],
+            id="an eviction after a vMotion",
+        ),
+        pytest.param(
+            replace(FINE, together=["db-0 and db-1 on esx-1"]),
+            ["after a vMotion: db-0 and db-1 on esx-1"],
+            id="a vMotion that breaks the victim's rule",
+        ),
+        pytest.param(replace(FINE, vmotions=61), ["61 vMotions, and 60 are the tenant's share"], id="many vMotions"),
+        pytest.param(
             replace(FINE, writes=[("create", "/apis/events.k8s.io/v1/namespaces/shop/events", 201)]), [], id="an Event"
         ),
         pytest.param(
