@@ -31,6 +31,7 @@ from underhost.agents.pipeline.decide.unfinished import PATIENCE
 from underhost.agents.pipeline.decisions import PlacementChange
 from underhost.agents.sinks.orders import DRY_RUN, FAILED, FAILURES, REFUSED
 from underhost.agents.site import terms
+from underhost.agents.site.changes import changed_keys
 from underhost.agents.site.fault import Fault
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.kubernetes import Node, Pod
@@ -82,6 +83,11 @@ class _Order:
     withheld: bool = False
     id: str = field(default="", compare=False)
 
+    @property
+    def waits(self) -> bool:
+        """Whether time alone can change what is to be done about it."""
+        return bool(self.result) or self.withheld or self.lost_at < math.inf
+
     def fail(self, result: str, now: float) -> None:
         """It came to nothing, as far as is known."""
         self.result, self.failures, self.lost_at = result, self.failures + 1, math.inf
@@ -101,6 +107,10 @@ class BindingQueue:
     def __init__(self, site: str, published: Iterable[Placement], order_id: Callable[[Placement], str]) -> None:
         self._site, self._order_id = site, order_id
         self._orders = {row.pod: _Order(row, earlier=True) for row in published}
+        # A burst has hundreds of orders under way, of which one picture changes few: only these are looked at.
+        self._held: dict[str, str] = {}
+        self._touched = dict.fromkeys(self._orders)
+        self._timed: dict[str, _Order] = {}
         self._looked = float("-inf")
         self._snapshot = Snapshot()
         self._copies: bool | None = None
@@ -112,27 +122,64 @@ class BindingQueue:
 
         Orders for pods that are bound, gone or new are forgotten. `now` is monotonic seconds.
         """
-        self._looked, self._snapshot = now, snapshot
-        found: dict[str, str] = {}
-        for order in self._orders.values():
-            if now >= order.lost_at:
+        before, self._looked, self._snapshot = self._snapshot, now, snapshot
+        for name in self._to_look_at(before, snapshot):
+            order = self._orders.get(name)
+            if order is not None and now >= order.lost_at:
                 order.fail(FAILED, now)
-        for name, order in list(self._orders.items()):
-            pod, node = snapshot.pods.get(name), order.row.node
-            if pod is None or pod.spec.node_name or pod.metadata.uid != order.row.uid:
+            if order is not None and self._is_over(name, order):
                 del self._orders[name]
-                seated = pod is not None and (pod.metadata.uid, pod.spec.node_name) == (order.row.uid, node)
-                if pod is not None and seated and not order.earlier:
-                    self.seated.append(order.row)
-                    self._look_for_labels(pod, order.row)
-            elif node is None or order.earlier or node not in snapshot.nodes:
-                continue
-            elif order.result == REFUSED:
-                if now < order.again:
-                    found[name] = NOWHERE
-            elif order.result != FAILED or now < order.again or order.basis is snapshot.nodes[node]:
-                found[name] = node
-        return found
+                order = None
+            where = None if order is None else self._stands(order, now)
+            if where is None:
+                self._held.pop(name, None)
+            else:
+                self._held[name] = where
+            self._time(name)
+        self._touched.clear()
+        return dict(self._held)
+
+    def _to_look_at(self, before: Snapshot, snapshot: Snapshot) -> Iterable[str]:
+        """The pods whose orders may stand otherwise than at the last look."""
+        nodes = changed_keys(before.nodes, snapshot.nodes)
+        if any((node in before.nodes) != (node in snapshot.nodes) for node in nodes):
+            return dict.fromkeys((*self._held, *self._orders))
+        pods = (pod for pod in changed_keys(before.pods, snapshot.pods) if pod in self._orders)
+        return dict.fromkeys((*self._touched, *self._timed, *pods))
+
+    def _is_over(self, name: str, order: _Order) -> bool:
+        """Whether its pod is bound, gone or new; one that was bound by this order is told of."""
+        pod = self._snapshot.pods.get(name)
+        if pod is not None and not pod.spec.node_name and pod.metadata.uid == order.row.uid:
+            return False
+        seated = pod is not None and (pod.metadata.uid, pod.spec.node_name) == (order.row.uid, order.row.node)
+        if pod is not None and seated and not order.earlier:
+            self.seated.append(order.row)
+            self._look_for_labels(pod, order.row)
+        return True
+
+    def _stands(self, order: _Order, now: float) -> str | None:
+        """The node that it holds room of, NOWHERE where the pod is not to be decided now, None where it is."""
+        node, nodes = order.row.node, self._snapshot.nodes
+        if node is None or order.earlier or node not in nodes:
+            return None
+        if order.result == REFUSED:
+            return NOWHERE if now < order.again else None
+        holds = order.result != FAILED or now < order.again or order.basis is nodes[node]
+        return node if holds else None
+
+    def _note(self, name: str) -> None:
+        """An order has come, gone or changed: it is looked at again at the next look."""
+        self._touched[name] = None
+        self._time(name)
+
+    def _time(self, name: str) -> None:
+        """An order whose time may have come is looked at each time."""
+        order = self._orders.get(name)
+        if order is not None and order.waits:
+            self._timed[name] = order
+        else:
+            self._timed.pop(name, None)
 
     def _look_for_labels(self, pod: Pod, row: Placement) -> None:
         """Whether the API server has copied the labels of the first binding that had some: this is said once."""
@@ -154,7 +201,7 @@ class BindingQueue:
         nodes = self._snapshot.nodes
         return [
             msgspec.structs.replace(order.row, snapshot=dict(self._snapshot.offsets))
-            for order in self._orders.values()
+            for order in self._timed.values()
             if order.result == FAILED and now >= order.again and order.basis is nodes.get(order.row.node or "")
         ]
 
@@ -162,6 +209,8 @@ class BindingQueue:
         """The decisions that are new; nothing is remembered before `commit`. `now` is monotonic seconds."""
         rows = sorted(decisions, key=lambda each: each.pod)
         changed = [row for row in rows if self._is_new(row, now)]
+        for row in rows:
+            self._time(row.pod)  # its counts may be withheld now
         new = {row.pod for row in changed}
         self.waiting = {
             row.pod: row if row.pod in new else self._orders[row.pod].row for row in rows if row.node is None
@@ -190,6 +239,7 @@ class BindingQueue:
             before = self._orders.get(row.pod)
             order = self._orders[row.pod] = _Order(row, told=self._looked)
             order.basis = self._snapshot.nodes.get(row.node or "")
+            self._note(row.pod)
             if before is not None and before.row.uid == row.uid:
                 order.failures = before.failures
                 if row.node is None and before.row.failed.keys() == row.failed.keys():
@@ -200,6 +250,7 @@ class BindingQueue:
                 order.earlier, order.basis = False, self._snapshot.nodes.get(order.row.node or "")
                 if order.row.node is not None and not order.answered:
                     order.lost_at = self._looked + PATIENCE
+                self._note(pod)
 
     def observe(self, outcome: Outcome, now: float) -> None:
         """What became of an order. What an earlier run only tried is ordered anew: this run may write."""
@@ -209,12 +260,13 @@ class BindingQueue:
             return
         if order.earlier and outcome.result == DRY_RUN:
             del self._orders[pod]
-            return
-        order.answered, order.lost_at = True, math.inf
-        if outcome.result in FAILURES:
-            order.fail(outcome.result, now)
         else:
-            order.failures = 0
+            order.answered, order.lost_at = True, math.inf
+            if outcome.result in FAILURES:
+                order.fail(outcome.result, now)
+            else:
+                order.failures = 0
+        self._note(pod)
 
     def uid_of(self, pod: str) -> str | None:
         """The uid of the pod that an order is under way for."""
@@ -222,9 +274,9 @@ class BindingQueue:
 
     def retry_at(self) -> float | None:
         """When there is something to decide though nothing has changed, in monotonic seconds."""
-        tries = (order.again for order in self._orders.values() if order.result)
-        tellings = (order.told + order.pause for order in self._orders.values() if order.withheld)
-        losses = (order.lost_at for order in self._orders.values() if order.lost_at < math.inf)
+        tries = (order.again for order in self._timed.values() if order.result)
+        tellings = (order.told + order.pause for order in self._timed.values() if order.withheld)
+        losses = (order.lost_at for order in self._timed.values() if order.lost_at < math.inf)
         # What was due at the last look has been decided by it, or has come to nothing: it is no reason to look again.
         return min((at for at in (*tries, *losses, *tellings) if at > self._looked), default=None)
 

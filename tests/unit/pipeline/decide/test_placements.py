@@ -6,6 +6,7 @@ from support.build import a_node, a_pod, a_site
 from support.fakes.pipeline import FakeCluster
 
 from underhost.agents.pipeline.decide.placements import NOWHERE, BindingQueue
+from underhost.agents.site.changes import Tracked
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.kubernetes import Node, Pod
 from underhost.schemas.records import Outcome, Placement
@@ -103,6 +104,31 @@ def test_an_order_for_a_node_that_is_gone_is_decided_again(cluster: FakeCluster)
     publish(placements, placement("db-0", "gone"))
     assert placements.assumed(snapshot(cluster), 0.0) == {}
     assert publish(placements, placement("db-0", "n2")) == [placement("db-0", "n2")]
+
+
+def test_an_order_stands_again_once_its_node_is_back(cluster: FakeCluster) -> None:
+    placements = BindingQueue("prod", [], order_id)
+    publish(placements, placement("db-0", "n1"))
+    there = snapshot(cluster)
+    assert placements.assumed(there, 0.0) == {"shop/db-0": "n1"}
+    gone = Snapshot(nodes={"n2": there.nodes["n2"]}, pods=there.pods)
+    assert placements.assumed(gone, 1.0) == {}
+    assert placements.assumed(there, 2.0) == {"shop/db-0": "n1"}
+
+
+def test_of_a_burst_the_orders_stand_whose_pods_a_picture_has_not_changed(cluster: FakeCluster) -> None:
+    placements = BindingQueue("prod", [], order_id)
+    for at in range(3):
+        cluster.pod(f"db-{at}")
+    publish(placements, *(placement(f"db-{at}", "n1") for at in range(3)))
+    pods = Tracked(snapshot(cluster).pods)
+    nodes = snapshot(cluster).nodes
+    assert len(placements.assumed(Snapshot(nodes=nodes, pods=pods), 0.0)) == 3
+    cluster.pod("db-1", "n1")
+    bound = Tracked(pods | {"shop/db-1": snapshot(cluster).pods["shop/db-1"]}, pods, ["shop/db-1"])
+    picture = Snapshot(nodes=nodes, pods=bound)
+    assert placements.assumed(picture, 1.0) == {"shop/db-0": "n1", "shop/db-2": "n1"}
+    assert [row.pod for row in placements.seated] == ["shop/db-1"]
 
 
 def test_a_refused_binding_holds_nothing_and_is_decided_again_in_the_next_cycle(cluster: FakeCluster) -> None:
