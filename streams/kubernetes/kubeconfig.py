@@ -6,7 +6,6 @@ InputError of one line that names the file. The server is not asked.
 
 import asyncio
 import ipaddress
-import logging
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +17,7 @@ import yaml
 
 from underhost.schemas.errors import InputError
 from underhost.schemas.near import did_you_mean
+from underhost.streams.kubernetes import library
 from underhost.streams.settings.clusters import KubernetesSettings
 
 # What kubernetes_asyncio raises beside its own exception, for a file of the wrong shape or a failing plugin.
@@ -72,15 +72,15 @@ def _existing(files: tuple[Path, ...], place: str) -> tuple[Path, ...]:
 
 
 async def prepare() -> None:
-    """Import what `load` needs: half a second or more, which must not count as the credentials' time."""
-    await asyncio.to_thread(_import)
+    """Import what `load` needs: it takes its time, which must not count as the credentials'."""
+    await asyncio.to_thread(library.load)
 
 
 async def load(origin: Origin) -> Any:
     """An ApiClient for the origin's cluster. Raises InputError."""
     context = (await asyncio.to_thread(_context, origin))[0] if origin.files else None
-    # Half a second of imports: off the event loop, and only for a live cluster.
-    config_module, client_module = await asyncio.to_thread(_import)
+    # A tenth of a second of imports: off the event loop, and only for a live cluster.
+    config_module, client_module = await asyncio.to_thread(library.load)
     configuration = client_module.Configuration()
     try:
         if origin.files:
@@ -138,14 +138,6 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def _import() -> tuple[Any, Any]:
-    from kubernetes_asyncio import client, config  # 0.4 s: who only asks which cluster is meant does not wait
-
-    # It logs what it also raises; we report it once.
-    logging.getLogger("kubernetes_asyncio").setLevel(logging.CRITICAL)
-    return config, client
 
 
 def namespace(origin: Origin) -> str:

@@ -19,6 +19,8 @@ from typing import Any
 
 from support.processes.programs import TESTS, program
 
+from underhost.streams.kubernetes import library
+
 
 class Nursery:
     """Where workers come from; use `started`."""
@@ -126,7 +128,6 @@ def _import() -> None:
     """What a worker would import at its start: seconds of processor time."""
     for name in (
         "faust",
-        "kubernetes_asyncio.config",
         "underhost.agents.worker",
         "underhost.agents.evaluate.evaluator",
         "underhost.agents.schedule.pending",
@@ -142,6 +143,7 @@ def _import() -> None:
         "trust.sieve.mutants",
     ):
         __import__(name)
+    library.load()
 
 
 def _run(asked: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ from aiohttp import web
 from support.fakes.kube import FakeKube, Fault
 
 from underhost.schemas.errors import Conflict, Gone, InputError, Refused, Retry, UnderhostError, Unreachable
-from underhost.streams.kubernetes import kubeconfig
+from underhost.streams.kubernetes import library
 from underhost.streams.kubernetes.client import connect, said
 from underhost.streams.settings.clusters import KubernetesSettings
 
@@ -45,7 +45,7 @@ async def test_the_imports_take_nothing_of_the_time_that_credentials_have(
 ) -> None:
     """On a busy machine they alone took longer than that, and the credentials' plugin was blamed."""
     order: list[str] = []
-    load, wait_for = kubeconfig._import, asyncio.wait_for
+    load, wait_for = library.load, asyncio.wait_for
 
     def imports() -> Any:
         order.append("imports")
@@ -55,7 +55,7 @@ async def test_the_imports_take_nothing_of_the_time_that_credentials_have(
         order.append("clock")
         return wait_for(awaitable, timeout)
 
-    monkeypatch.setattr(kubeconfig, "_import", imports)
+    monkeypatch.setattr(library, "load", imports)
     monkeypatch.setattr(asyncio, "wait_for", clock)
     await (await connect(kube.settings(tmp_path))).close()
     assert order[:2] == ["imports", "clock"]
@@ -92,7 +92,7 @@ async def test_a_server_that_never_answers_is_unreachable(
     server = await asyncio.start_server(mute, "127.0.0.1", 0)
     kube.url = "http://{}:{}".format(*server.sockets[0].getsockname())
     try:
-        await asyncio.to_thread(__import__, "kubernetes_asyncio.config")  # no part of the short time goes into imports
+        await asyncio.to_thread(library.load)  # no part of the short time goes into imports
         with pytest.raises(Unreachable) as caught:
             await connect(kube.settings(tmp_path))
     finally:
