@@ -68,7 +68,7 @@ class Evaluator:
         self._follow(snapshot)
         names, placed = self._options.scheduler_names, assumed or {}
         if not any(
-            pod.scheduler in names and not pod.terminating and key not in placed
+            key not in placed and pod.scheduler in names and not pod.terminating
             for key, pod in self._site.pending.items()
         ):
             return []

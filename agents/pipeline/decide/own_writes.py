@@ -12,11 +12,15 @@ from dataclasses import dataclass
 
 from underhost.agents.sinks.orders import APPLIED
 from underhost.agents.sinks.registry import COMMANDS
+from underhost.agents.site.changes import changed_keys
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.records import Action, Outcome
 
 log = logging.getLogger(__name__)
 
+_Place = tuple[str, str]  # the kind of a command, and its target
+POD = "pod/"
+"""How the target of a command begins that is a pod."""
 BOUND = 60.0
 """Seconds after which a person is told of a write that no source shows, and its object is decided for again: a watch
 shows a write within a second, a poll of vCenter within half a minute."""
@@ -30,7 +34,6 @@ class _Write:
     shown: Callable[[Snapshot], bool]
     at: float
     applied: bool = False
-    told: bool = False
 
 
 class OwnWrites:
@@ -38,14 +41,25 @@ class OwnWrites:
 
     def __init__(self, site: str) -> None:
         self._site = site
-        self._writes: dict[tuple[str, str], _Write] = {}
+        self._writes: dict[_Place, _Write] = {}
+        # A burst of bindings has thousands of writes under way, of which one picture shows few: what is written to a pod
+        # is looked at where the pod is another one, or the write, or where one is late.
+        self._touched: dict[_Place, None] = {}
+        self._beside: dict[_Place, None] = {}
+        self._kinds: dict[str, None] = {}
+        self._late = float("inf")
+        self._before = Snapshot()
+        self._told: set[_Place] = set()
 
     def order(self, actions: Iterable[Action], picture: Snapshot, now: float) -> None:
         """These are ordered, from this picture."""
         for action in actions:
             kind = COMMANDS.get(action.kind)
             if kind is not None and kind.shows is not None:
-                self._writes[action.kind, action.target] = _Write(action.id, kind.shows(action, picture), now)
+                place = action.kind, action.target
+                self._forget(place)
+                self._writes[place] = _Write(action.id, kind.shows(action, picture), now)
+                self._touch(place, now)
 
     def observe(self, outcome: Outcome, now: float) -> None:
         """What became of a command: one that wrote nothing has nothing to show."""
@@ -55,18 +69,24 @@ class OwnWrites:
             return
         if outcome.result == APPLIED:
             write.applied, write.at = True, now
+            self._touch(place, now)
         else:
-            del self._writes[place]
+            self._forget(place)
 
     def look(self, picture: Snapshot, now: float) -> None:
         """What this picture shows is over; so is, after the bound, a command without an outcome."""
-        for (kind, target), write in list(self._writes.items()):
+        for place in self._to_look_at(picture, now):
+            write = self._writes.get(place)
+            if write is None:
+                continue
             late = now >= write.at + BOUND
             if write.shown(picture) if write.applied else late:
-                del self._writes[kind, target]
-            elif late and not write.told:
-                write.told = True
+                self._forget(place)
+            elif late and place not in self._told:
+                self._told.add(place)
+                kind, target = place
                 log.error("site %s: what was written is not seen after %.0f s: %s %s", self._site, BOUND, kind, target)
+        self._touched.clear()
 
     def held_until(self, kind: str, target: str) -> float:
         """Until when nothing is ordered for the object unless the write is seen before; 0.0 where none is awaited."""
@@ -76,4 +96,31 @@ class OwnWrites:
     @property
     def unseen(self) -> int:
         """How many writes nothing has shown within the bound."""
-        return sum(write.told for write in self._writes.values())
+        return len(self._told)
+
+    def _to_look_at(self, picture: Snapshot, now: float) -> Iterable[_Place]:
+        """The writes that may be over, or late, unlike at the last look."""
+        before, self._before = self._before, picture
+        if now >= self._late:
+            due = (write.at + BOUND for place, write in self._writes.items() if place not in self._told)
+            self._late = min((at for at in due if at > now), default=float("inf"))
+            return list(self._writes)
+        pods = [f"{POD}{pod}" for pod in changed_keys(before.pods, picture.pods)] if self._kinds else []
+        found = dict.fromkeys((*self._touched, *self._beside))
+        found.update(dict.fromkeys((kind, pod) for pod in pods for kind in self._kinds))
+        return found
+
+    def _touch(self, place: _Place, now: float) -> None:
+        """A write has come or changed."""
+        kind, target = place
+        self._touched[place] = None
+        self._late = min(self._late, now + BOUND)
+        if target.startswith(POD):
+            self._kinds[kind] = None
+        else:
+            self._beside[place] = None
+
+    def _forget(self, place: _Place) -> None:
+        self._writes.pop(place, None)
+        self._beside.pop(place, None)
+        self._told.discard(place)
