@@ -42,8 +42,8 @@ class OwnWrites:
     def __init__(self, site: str) -> None:
         self._site = site
         self._writes: dict[_Place, _Write] = {}
-        # A burst of bindings has thousands of writes under way, of which one picture shows few: what is written to a pod
-        # is looked at where the pod is another one, or the write, or where one is late.
+        # A burst of bindings has thousands of writes under way, of which one picture shows few: what is written to a
+        # pod is looked at where the pod is another one, or the write, or where one is late.
         self._touched: dict[_Place, None] = {}
         self._beside: dict[_Place, None] = {}
         self._kinds: dict[str, None] = {}
