@@ -206,7 +206,7 @@ class MoveDecider(Decider):
 
     def _asked(self, campaign: Campaign | None, now: float) -> RepairTerms:
         if campaign is None:
-            terms = replace(self._terms, spared=frozenset(one.namespace for one in self._shares.capped))
+            terms = replace(self._terms, spared=self._shares.spared)
         else:
             terms = campaign.terms
         if campaign is not None and terms.most_vmotions is not None:
@@ -239,7 +239,7 @@ class MoveDecider(Decider):
         for at in ripe.values():
             if at > now:
                 self.wait_until(at)
-        return self._shares.left([one for one in found if ripe[one.id] <= now], now)
+        return self._shares.left(found, (one for one in found if ripe[one.id] <= now), now)
 
     # -------------------------------------------------------------------------------------------------- what is ordered
     def _order(

@@ -5,7 +5,7 @@ and who has had its share. A vMotion is made for the namespaces whose findings i
 """
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from underhost.agents.evaluate.findings import namespace_of
 from underhost.agents.planner.order import PlannedMove
@@ -22,13 +22,14 @@ class MoveShares:
     """Of one site.
 
     Attributes:
-        capped: the namespaces whose findings wait because they have had their share, as was last seen.
+        spared: the namespaces that have had their share, as was last seen. capped: those of them whose findings wait.
     """
 
     def __init__(self, most: int = Shares().moves) -> None:
         self._most = most
         self._begun: defaultdict[str, deque[float]] = defaultdict(deque)
         self._whose: dict[str, str] = {}
+        self.spared: frozenset[str] = frozenset()
         self.capped: list[Capped] = []
 
     def remember(self, earlier: Iterable[Action], now: float, clock: float) -> None:
@@ -37,13 +38,15 @@ class MoveShares:
         for desired in sorted(found, key=lambda one: seconds_of(one.at)):
             self.begin(desired.namespaces, now - max(0.0, clock - seconds_of(desired.at)))
 
-    def left(self, findings: Sequence[Finding], now: float) -> list[Finding]:
-        """The findings that may be moved for now."""
+    def left(self, findings: Iterable[Finding], due: Iterable[Finding], now: float) -> list[Finding]:
+        """Those of the `due` ones that may be moved for now; a plan is made for all `findings`."""
         self._whose = {one.id: namespace_of(one) for one in findings}
-        waiting = sorted({name for name in self._whose.values() if self._room_at(name, now) > now})
+        self.spared = frozenset(name for name in self._whose.values() if self._room_at(name, now) > now)
         told = f"for its findings no more than {self._most} vMotions are made in an hour"
-        self.capped = [Capped("moves", name, "", told) for name in waiting]
-        return [one for one in findings if self._whose[one.id] not in waiting]
+        due = list(due)
+        waiting = {namespace_of(one) for one in due} & self.spared
+        self.capped = [Capped("moves", name, "", told) for name in sorted(waiting)]
+        return [one for one in due if namespace_of(one) not in self.spared]
 
     def room_at(self, now: float) -> float:
         """When the first of those that wait has something left; infinite where nobody waits."""

@@ -67,6 +67,19 @@ async def test_of_one_plan_each_namespace_is_served_before_any_is_served_twice()
     assert sorted(action.desired["namespaces"][0] for action in actions) == ["evil", "shop"]  # type: ignore[index]
 
 
+async def test_a_move_for_a_finding_that_has_not_stood_long_enough_is_of_a_share_too() -> None:
+    """The plan for a finding that has stood long enough is one for all findings."""
+    site = pairs("shop", "evil", "evil", "evil")
+    site.vcenter.at |= {"vm-n2b": "h5", "vm-n3b": "h6", "vm-n4b": "h7"}
+    decider = site.decider(MoveSettings(wait=30, per_minute=60), share=1)
+    await site.run(decider, 29)
+    site.vcenter.at |= {"vm-n2b": "h2", "vm-n3b": "h3", "vm-n4b": "h4"}
+    await site.run(decider, 5)
+    assert sorted(moved(site)) in (["1", "2"], ["1", "3"], ["1", "4"])
+    await site.run(decider, 60)
+    assert len(site.vcenter.moves) == 2
+
+
 async def test_a_restart_gives_nobody_another_share() -> None:
     site = pairs("evil", "evil", "evil")
     await site.run(site.decider(QUICK, share=2), 10)
