@@ -205,10 +205,7 @@ class MoveDecider(Decider):
         return self.moving.refusals(snapshot)
 
     def _asked(self, campaign: Campaign | None, now: float) -> RepairTerms:
-        if campaign is None:
-            terms = replace(self._terms, spared=self._shares.spared)
-        else:
-            terms = campaign.terms
+        terms = replace(self._terms, spared=self._shares.spared) if campaign is None else campaign.terms
         if campaign is not None and terms.most_vmotions is not None:
             terms = replace(terms, most_vmotions=max(0, terms.most_vmotions - campaign.moved))
         if campaign is not None and terms.evictions is not None:
