@@ -7,7 +7,7 @@ stays as it is, so that many states can start from one; the state of a followed 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -20,11 +20,20 @@ from underhost.agents.compiled.nodes import IntArray, Shift
 from underhost.agents.site.selectors import Selector
 
 _FEW = 24  # classes up to which a counter is filled class by class rather than in one pass over all pods
-_MANY = 8  # pods of one size from which their load is counted in one pass
+_MANY = 8  # equal pods from which they are counted in one pass
 
 
-Added = tuple[int, int, int, int]
-"""A pod that comes to a node, by class and request; with sign -1 it goes: (class, request, node, sign)."""
+Added = tuple[int, int, int]
+"""A pod that comes to a node, by class and request: (class, request, node)."""
+
+
+class _Group(NamedTuple):
+    """Equal pods that come to these nodes, or (sign -1) go from them."""
+
+    cls: int
+    request: int
+    nodes: Sequence[int]
+    sign: int
 
 
 class Tally(Protocol):
@@ -55,11 +64,11 @@ class State:
         self._counters: dict[object, Counter] = {}
         self._weights: dict[tuple[tuple[int, int], ...], Weights] = {}
         self._touched: defaultdict[int, list[Tally]] = defaultdict(list)
-        self._changes: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+        self._changes: defaultdict[int, list[_Group]] = defaultdict(list)
         self._selected: dict[tuple[int, bool], Weights] = {}
         self.memo = Memo()
         self.nominating: list[tuple[int, int]] = []
-        self._tried: list[Added] | None = None
+        self._tried: list[_Group] | None = None
         self.generation = 0
         self._fill()
 
@@ -86,40 +95,47 @@ class State:
 
     def add(self, cls: int, request: int, node: int, sign: int = 1) -> None:
         """A pod comes to a node, and is not among the model's running pods; with sign -1 it goes."""
-        self._count(cls, request, node, sign)
-        self.log.append(node)
-        self._changes[cls].append((node, sign))
-        if self._tried is not None:
-            self._tried.append((cls, request, node, sign))
+        self._put(_Group(cls, request, (node,), sign))
 
     def add_all(self, pods: Iterable[Added]) -> None:
-        """As `add` of each: the load of many pods of one size is counted in one pass."""
-        by_request: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
-        for cls, request, node, sign in pods:
-            by_request[request].append((node, sign))
-            self.log.append(node)
-            self._changes[cls].append((node, sign))
-            for counter in self._touched[cls]:
-                counter.add(cls, node, sign)
-            if self._tried is not None:
-                self._tried.append((cls, request, node, sign))
-        for request, changes in by_request.items():
-            if len(changes) < _MANY:
-                for node, sign in changes:
-                    self._load(request, node, sign)
-            else:
-                self._load_many(request, changes)
+        """As `add` of each: equal pods are counted in one pass."""
+        equal: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
+        for cls, request, node in pods:
+            equal[cls, request].append(node)
+        for (cls, request), nodes in equal.items():
+            self._put(_Group(cls, request, nodes, 1))
 
-    def _load_many(self, request: int, changes: Sequence[tuple[int, int]]) -> None:
-        nodes, signs = np.array(changes, np.intp).T
+    def _put(self, group: _Group) -> None:
+        self._count_group(group)
+        self.log += group.nodes
+        self._changes[group.cls].append(group)
+        if self._tried is not None:
+            self._tried.append(group)
+
+    def _count_group(self, group: _Group) -> None:
+        cls, request, nodes, sign = group
+        if len(nodes) < _MANY:
+            for node in nodes:
+                self._count(cls, request, node, sign)
+            return
+        at: IndexArray = np.array(nodes, np.intp)
+        self._load_many(request, at, sign)
+        for tally in self._touched[cls]:
+            if isinstance(tally, Counter):
+                tally.fill(at, sign * tally.weight[cls])
+            else:
+                for node in nodes:
+                    tally.add(cls, node, sign)
+
+    def _load_many(self, request: int, nodes: IndexArray, sign: int) -> None:
         wanted = self.model.requests[request]
         for name, amount in wanted.held.items():
             row = self.model.nodes.row(name)
             if row >= 0:
-                np.add.at(self.used[row], nodes, signs * amount)
+                np.add.at(self.used[row], nodes, sign * amount)
         for row, amount in enumerate(wanted.held_nonzero):
-            np.add.at(self.nonzero[row], nodes, signs * amount)
-        np.add.at(self.pods, nodes, signs)
+            np.add.at(self.nonzero[row], nodes, sign * amount)
+        np.add.at(self.pods, nodes, sign)
 
     def _count(self, cls: int, request: int, node: int, sign: int) -> None:
         self._load(request, node, sign)
@@ -146,7 +162,12 @@ class State:
             yield
         finally:
             tried, self._tried = self._tried, None
-            self.add_all((cls, request, node, -sign) for cls, request, node, sign in tried)
+            for group in tried:
+                back = group._replace(sign=-group.sign)
+                if clean:
+                    self._count_group(back)
+                else:
+                    self._put(back)
             if clean:
                 self.log.clear()
                 self._changes.clear()
@@ -165,8 +186,7 @@ class State:
             self._count_running(found, weights.by_class)
             for cls in weights.by_class:
                 self._touched[cls].append(found)
-                for node, sign in self._changes.get(cls, ()):
-                    found.add(cls, node, sign)
+                self._replay(found, cls)
         return found
 
     def weights(self, by_class: Mapping[int, int]) -> Weights:
@@ -193,9 +213,13 @@ class State:
         for cls in classes:
             for node in nodes[self.model.pods_of(cls)].tolist():
                 tally.add(cls, node)
-            for node, sign in self._changes.get(cls, ()):
-                tally.add(cls, node, sign)
+            self._replay(tally, cls)
             self._touched[cls].append(tally)
+
+    def _replay(self, tally: Tally, cls: int) -> None:
+        for group in self._changes.get(cls, ()):
+            for node in group.nodes:
+                tally.add(cls, node, group.sign)
 
     def _count_running(self, counter: Counter, weights: Mapping[int, int]) -> None:
         model = self.model

@@ -54,9 +54,14 @@ def decide(
 def place_all(state: State, assumed: Mapping[str, str] | None = None) -> list[tuple[PendingPod, Decision]]:
     """Each pod that is to be placed, in queue order, with its decision; `assumed` and `state` as in `decide`."""
     model, assumed = state.model, assumed or {}
-    places = ((pod, model.nodes.index.get(assumed.get(pod.key, ""), -1)) for pod in model.pending)
-    state.add_all((pod.cls, pod.request, node, 1) for pod, node in places if node >= 0)
-    waiting = (pod for pod in model.pending if pod.key not in assumed)
+    waiting, placed, position = [], [], model.nodes.index.get
+    for pod in model.pending:
+        name = assumed.get(pod.key)
+        if name is None:
+            waiting.append(pod)
+        elif (node := position(name, -1)) >= 0:
+            placed.append((pod.cls, pod.request, node))
+    state.add_all(placed)
     ours = [pod for pod in waiting if pod.scheduler in model.options.scheduler_names]
     loop = Loop(state, Nominations(state, ours))
     queue = sorted((pod for pod in ours if not pod.terminating), key=lambda pod: pod.queue_key)

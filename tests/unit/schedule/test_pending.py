@@ -122,17 +122,21 @@ def test_what_assumed_pods_leave_free_is_counted_to_the_last_place(assumed: int)
     ]
 
 
-def test_what_was_tried_is_taken_back_to_the_last_pod() -> None:
+@pytest.mark.parametrize("assumed", [0, 12])
+def test_what_was_tried_is_taken_back_to_the_last_pod(assumed: int) -> None:
     pods = [
         a_pod(f"web-{i:02}").needs(cpu="500m").labels(app="web").prefers_apart(5, term(HOST, app("web")))
         for i in range(20)
     ]
-    state = State(compile(a_site(*nodes("n1", "n2", "n3"), *pods), Options()))
+    site = a_site(*nodes("n1", "n2", "n3"), *pods)
+    there = {f"shop/web-{i:02}": f"n{i % 3 + 1}" for i in range(assumed)}
+    state = State(compile(site, Options()))
     found = []
     for _ in range(2):
         with state.trial():
-            found.append([(pod.key, decision) for pod, decision in place_all(state)])
-    assert found[0] == found[1]
+            found.append([(pod.key, decision) for pod, decision in place_all(state, there)])
+    assert found[0] == found[1] == [(pod.key, decision) for pod, decision in place_all(State(state.model), there)]
+    assert len(found[0]) == 20 - assumed
     assert (state.pods.tolist(), state.used.sum(), state.nonzero.sum()) == ([0, 0, 0], 0, 0)
 
 
