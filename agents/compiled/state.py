@@ -27,7 +27,7 @@ Added = tuple[int, int, int]
 """A pod that comes to a node, by class and request: (class, request, node)."""
 
 
-class _Group(NamedTuple):
+class _EqualPods(NamedTuple):
     """Equal pods that come to these nodes, or (sign -1) go from them."""
 
     cls: int
@@ -64,11 +64,11 @@ class State:
         self._counters: dict[object, Counter] = {}
         self._weights: dict[tuple[tuple[int, int], ...], Weights] = {}
         self._touched: defaultdict[int, list[Tally]] = defaultdict(list)
-        self._changes: defaultdict[int, list[_Group]] = defaultdict(list)
+        self._changes: defaultdict[int, list[_EqualPods]] = defaultdict(list)
         self._selected: dict[tuple[int, bool], Weights] = {}
         self.memo = Memo()
         self.nominating: list[tuple[int, int]] = []
-        self._tried: list[_Group] | None = None
+        self._tried: list[_EqualPods] | None = None
         self.generation = 0
         self._fill()
 
@@ -95,7 +95,7 @@ class State:
 
     def add(self, cls: int, request: int, node: int, sign: int = 1) -> None:
         """A pod comes to a node, and is not among the model's running pods; with sign -1 it goes."""
-        self._put(_Group(cls, request, (node,), sign))
+        self._put(_EqualPods(cls, request, (node,), sign))
 
     def add_all(self, pods: Iterable[Added]) -> None:
         """As `add` of each: equal pods are counted in one pass."""
@@ -103,16 +103,16 @@ class State:
         for cls, request, node in pods:
             equal[cls, request].append(node)
         for (cls, request), nodes in equal.items():
-            self._put(_Group(cls, request, nodes, 1))
+            self._put(_EqualPods(cls, request, nodes, 1))
 
-    def _put(self, group: _Group) -> None:
+    def _put(self, group: _EqualPods) -> None:
         self._count_group(group)
         self.log += group.nodes
         self._changes[group.cls].append(group)
         if self._tried is not None:
             self._tried.append(group)
 
-    def _count_group(self, group: _Group) -> None:
+    def _count_group(self, group: _EqualPods) -> None:
         cls, request, nodes, sign = group
         if len(nodes) < _MANY:
             for node in nodes:
