@@ -114,6 +114,34 @@ def test_a_plan_that_is_being_made_keeps_nobody_waiting() -> None:
     assert len(site.decide(decider, 0.5)) == 1
 
 
+async def test_a_plan_that_took_long_is_followed_by_a_rest_whatever_comes_meanwhile() -> None:
+    site = three_pairs()
+    everything = site._objects
+    site._objects = everything[:2]
+    site.plans.slow = True
+    decider = site.decider(MoveSettings(wait=0, per_minute=60))
+    assert site.decide(decider) == []
+    site.plans.slow = False
+    await site.carry_out(decider, site.decide(decider, 10.0))
+    site._objects = everything
+    assert await site.run(decider, 39.0) == []
+    assert len(site.plans.asked) == 1
+    assert await site.run(decider, 10.0) == ["applied", "applied"]
+
+
+async def test_a_person_waits_for_no_rest() -> None:
+    site = three_pairs()
+    site.plans.slow = True
+    decider = site.decider(MoveSettings(wait=0, per_minute=60))
+    site.decide(decider)
+    site.plans.slow = False
+    await site.carry_out(decider, site.decide(decider, 10.0))
+    site._objects += replicas("web", "n1", "n2")
+    site.campaigns.begin(RepairTerms(evictions=None))
+    await site.run(decider, 10.0)
+    assert len(site.plans.asked) > 1
+
+
 @pytest.mark.parametrize("change", ["moved", "full", "closed", "parted"])
 def test_what_has_changed_since_a_plan_was_begun_is_seen(change: str) -> None:
     site = a_pair(mib=8192)
