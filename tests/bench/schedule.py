@@ -7,18 +7,14 @@ zones (uniform), a mixture of every kind of rule (mixed), and the uniform one wi
 every pod (different).
 """
 
-import gc
 import json
 import random
-import subprocess
 import sys
 import tempfile
-import time
 from typing import Any
 
-from bench.usage import usage_of
+from bench.placing import placed
 from oracle import upstream
-from support.processes.underhost import UNDERHOST
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 OWN = "statefulset.kubernetes.io/pod-name"
@@ -29,15 +25,11 @@ REQUIRED, PREFERRED = (
 REPLICAS = 20
 SIZES = {1_000: (10_000, 1_000), 5_000: (20_000, 2_000)}  # nodes: (running, pending)
 UNIFORM, MIXED, DIFFERENT = "uniform", "mixed", "different"
-LOOP = "loop-of"
 Json = dict[str, Any]
 
 
 def main() -> None:
-    """Measure and print; with `loop-of FILE`, the seconds of our loop alone."""
-    if sys.argv[1] == LOOP:
-        print(_loop_of(sys.argv[2]))
-        return
+    """Measure and print."""
     nodes = int(sys.argv[1])
     try:
         binary = upstream.build()
@@ -50,48 +42,15 @@ def main() -> None:
         with tempfile.NamedTemporaryFile(suffix=".json") as dump:
             dump.write(document)
             dump.flush()
-            seconds, memory, placements = min((_ours(dump.name) for _ in range(3)), key=lambda one: one[0])
-            loop = min(_loop(dump.name) for _ in range(3))
-        if placements != theirs["placements"]:
+            ours = placed(dump.name)
+        if ours.placements != theirs["placements"]:
             sys.exit(f"{title}: the placements differ from upstream's")
         print(f"{title}: upstream's loop, s\t{theirs['loop_s'][0]:.1f}")
-        print(f"{title}: underhost schedule, s\t{seconds:.2f}")
-        print(f"{title}: times as fast\t{theirs['loop_s'][0] / seconds:.0f}")
-        print(f"{title}: our loop alone, s\t{loop:.2f}")
-        print(f"{title}: loop, times as fast\t{theirs['loop_s'][0] / loop:.0f}")
-        print(f"{title}: memory, MiB\t{memory:.0f}")
-
-
-def _ours(path: str) -> tuple[float, float, Json]:
-    """(seconds, MiB at most, placements) of the whole command."""
-    command = [UNDERHOST, "schedule", "-f", path, "-o", "json"]
-    with tempfile.TemporaryFile() as answer:
-        used = usage_of(command, answer)
-        answer.seek(0)
-        return used.wall, used.memory, json.load(answer)["placements"]
-
-
-def _loop(path: str) -> float:
-    command = [sys.executable, "-m", "bench.schedule", LOOP, path]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return float(done.stdout)
-
-
-def _loop_of(path: str) -> float:
-    """Seconds from the compiled model to the last placement."""
-    from underhost.agents.compiled.model import compile
-    from underhost.agents.compiled.state import State
-    from underhost.agents.schedule.pending import place_all
-    from underhost.agents.site.snapshot import Options
-    from underhost.agents.snapshots.load import snapshot_of
-    from underhost.streams.files.reader import load_files
-
-    snapshot, _ = snapshot_of(load_files([path]))
-    model = compile(snapshot, Options())
-    gc.freeze()  # as the command does with what it has read
-    begin = time.perf_counter()
-    place_all(State(model))
-    return time.perf_counter() - begin
+        print(f"{title}: underhost schedule, s\t{ours.seconds:.2f}")
+        print(f"{title}: times as fast\t{theirs['loop_s'][0] / ours.seconds:.0f}")
+        print(f"{title}: our loop alone, s\t{ours.loop:.2f}")
+        print(f"{title}: loop, times as fast\t{theirs['loop_s'][0] / ours.loop:.0f}")
+        print(f"{title}: memory, MiB\t{ours.memory:.0f}")
 
 
 def _objects(nodes: int, workload: str) -> list[Json]:

@@ -61,6 +61,36 @@ def test_the_generated_documents_are_what_an_api_server_accepts(oracle: Path) ->
     assert [answer["invalid"] for answer in upstream.ask(oracle, documents, "-validate")] == [{}] * DOCUMENTS
 
 
+@pytest.mark.real
+@pytest.mark.timeout(BUILD_SECONDS)
+@pytest.mark.parametrize(
+    ("flags", "nodes"),
+    [
+        pytest.param([], ["node-000", "node-001", "node-002"], id="all nodes: each pod on the first empty one"),
+        # Of 300 nodes 48 % are enough: the next search begins at the 145th, and the third goes over the end.
+        pytest.param(
+            ["-sample"], ["node-000", "node-144", "node-001"], id="its defaults: on from where the last ended"
+        ),
+    ],
+)
+def test_upstreams_loop_can_look_for_as_many_nodes_as_kube_scheduler_does(
+    oracle: Path, flags: list[str], nodes: list[str]
+) -> None:
+    room = {"cpu": "4", "memory": "8Gi", "pods": "110"}
+    items: list[dict[str, object]] = [
+        {"kind": "Node", "apiVersion": "v1", "metadata": {"name": f"node-{at:03d}"}, "status": {"allocatable": room}}
+        for at in range(300)
+    ]
+    container = {"name": "c", "image": "app:1", "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}}}
+    for name in "abc":
+        spec = {"schedulerName": "default-scheduler", "priority": 0, "containers": [container]}
+        metadata = {"name": name, "namespace": "default", "uid": name, "creationTimestamp": "2026-01-01T00:00:00Z"}
+        items.append({"kind": "Pod", "apiVersion": "v1", "metadata": metadata, "spec": spec})
+    document = json.dumps({"kind": "List", "apiVersion": "v1", "items": items}).encode()
+    [answer] = upstream.ask(oracle, [document], "-simulate", *flags)
+    assert answer["placements"] == dict(zip(("default/a", "default/b", "default/c"), nodes, strict=True))
+
+
 def test_the_same_seed_gives_the_same_document() -> None:
     assert generate.document(5, 1.0) == generate.document(5, 1.0)
     assert generate.document(5, 1.0) != generate.document(6, 1.0)

@@ -23,8 +23,8 @@ commit: the tree was changed since.
 Measured on {machines}.
 
 Where two are compared that must agree, they do, or the bench fails: placements with upstream's, the resident evaluator
-with a full check, labels at the end of a storm with vcsim. Upstream's loop scores all nodes; kube-scheduler by default
-stops at a tenth of 5,000.
+with a full check, labels at the end of a storm with vcsim. Upstream's loop scores all nodes, except where it stands for
+kube-scheduler's defaults: these stop looking once a tenth of 5,000 nodes fit.
 """
 OLD = """
 A figure without that share was kept by hand before there were rows; the next run of its bench replaces it.

@@ -51,6 +51,8 @@ class Bench:
     needs: str = ""
 
 
+PERF = ("basic", "anti-affinity", "affinity", "namespace selector", "spreading", "mixed")
+"""Workloads of `bench.scheduler_perf`."""
 PLACING, CHANGES, OFFLINE = "Deciding where pods go", "A running worker", "Commands over files"
 WRITES, ASKED = "Writing to clusters", "Being asked"
 
@@ -100,6 +102,31 @@ def _schedule(nodes: int, workload: str, whole: float | None, loop: float, pods:
         ),
         (str(nodes), workload),
         GO,
+    )
+
+
+def _decided(workload: str) -> tuple[Figure, ...]:
+    defaults, whole = f"{workload}, kube-scheduler's defaults", f"{workload}, all nodes"
+    return (
+        Figure(
+            f"{workload}: deciding, beside kube-scheduler's defaults",
+            f"{defaults}: loop, times as fast",
+            "×",
+            least=10,
+            beside=("its loop", f"{defaults}: upstream's loop, s", " s"),
+        ),
+        Figure(
+            "the same, beside a loop over all nodes",
+            f"{whole}: loop, times as fast",
+            "×",
+            beside=("its loop", f"{whole}: upstream's loop, s", " s"),
+        ),
+        Figure(
+            "the whole command, beside its defaults",
+            f"{defaults}: whole command, times as fast",
+            "×",
+            beside=("it", f"{workload}: underhost schedule, s", " s"),
+        ),
     )
 
 
@@ -201,6 +228,13 @@ BENCHES: Mapping[str, Bench] = {
     "schedule-5000": _schedule(5_000, "uniform", 60, 100, "2,000 pods"),
     "schedule-5000-mixed": _schedule(5_000, "mixed", None, 100, "2,000 pods"),
     "schedule-5000-different": _schedule(5_000, "different", None, 20, "2,000 pods"),
+    "scheduler-perf": Bench(
+        PLACING,
+        "scheduler_perf",
+        "workloads of upstream's scheduler_perf on 5,000 nodes, beside kube-scheduler's defaults and all nodes scored",
+        tuple(figure for workload in PERF for figure in _decided(workload)),
+        needs=GO,
+    ),
     "burst-1000": _burst(1_000, 150, "the shares of judging and deciding are about equal"),
     "burst-5000": _burst(5_000, 7_500, "deciding takes two thirds: each class asks all 5,000 nodes"),
     "resident": Bench(

@@ -20,6 +20,7 @@ var (
 	flagRunning     = flag.Bool("running", false, "say also what upstream says of every running pod, each taken out first")
 	flagBoth        = flag.Bool("both", false, "print verdicts and placements in one object")
 	flagBench       = flag.Int("bench", 0, "run the simulate loop `N` times per document and report pods/s")
+	flagSample      = flag.Bool("sample", false, "stop looking for nodes once as many fit as kube-scheduler looks for by default (placements only)")
 	flagValidate    = flag.Bool("validate", false, "only validate the documents' pods and nodes with the API server's validation")
 	flagProfile     = flag.Bool("profile", false, "print the default profile (plugins per extension point, weights) and exit")
 	flagAsCreated   = flag.Bool("as-created", false, "pass every pod through API defaulting and the pod strategy's PrepareForCreate (merges (mis)matchLabelKeys into labelSelector) first")

@@ -3,11 +3,13 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
 	"sort"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -29,7 +31,7 @@ type simResult struct {
 
 var errNoFit = errors.New("no node fits")
 
-// scheduleOne is schedulePod: all nodes filtered, all feasible ones scored,
+// scheduleOne is schedulePod: all nodes filtered (with -sample, until enough fit), all feasible ones scored,
 // the highest total wins, ties go to the lexicographically smallest name.
 func (w *world) scheduleOne(pod *v1.Pod, why map[string]int) (string, int64, fwk.CycleState, error) {
 	state := framework.NewCycleState()
@@ -63,22 +65,9 @@ func (w *world) scheduleOne(pod *v1.Pod, why map[string]int) (string, int64, fwk
 			}
 		}
 	}
-	status := make([]*fwk.Status, len(nodes))
-	w.fw.Parallelizer().Until(w.ctx, len(nodes), func(i int) {
-		status[i] = w.fw.RunFilterPluginsWithNominatedPods(w.ctx, state, pod, nodes[i])
-	}, metrics.Filter)
-	feasible := make([]fwk.NodeInfo, 0, len(nodes))
-	for i, st := range status {
-		switch {
-		case st.IsSuccess():
-			feasible = append(feasible, nodes[i])
-		case st.Code() == fwk.Error:
-			return "", 0, nil, st.AsError()
-		default:
-			for _, r := range st.Reasons() {
-				why[r]++
-			}
-		}
+	feasible, err := w.filter(state, pod, nodes, why)
+	if err != nil {
+		return "", 0, nil, err
 	}
 	if n := len(all) - len(nodes); n > 0 {
 		why[fmt.Sprintf("node(s) didn't satisfy plugin(s) %v", sets.List(unsched))] += n
@@ -100,6 +89,57 @@ func (w *world) scheduleOne(pod *v1.Pod, why map[string]int) (string, int64, fwk
 		}
 	}
 	return best.Name, best.TotalScore, state, nil
+}
+
+// filter is findNodesThatPassFilters: the feasible ones of the nodes. With -sample it stops once it has found as many
+// as kube-scheduler looks for by default, and the next pod's search begins where this one ended.
+func (w *world) filter(state fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo, why map[string]int) ([]fwk.NodeInfo, error) {
+	enough := int32(len(nodes))
+	if *flagSample {
+		enough = nodesToFind(enough)
+	}
+	ctx, cancel := context.WithCancel(w.ctx)
+	defer cancel()
+	at := func(i int) fwk.NodeInfo { return nodes[(w.next+i)%len(nodes)] }
+	status, fits := make([]*fwk.Status, len(nodes)), make([]bool, len(nodes))
+	var found atomic.Int32
+	w.fw.Parallelizer().Until(ctx, len(nodes), func(i int) {
+		st := w.fw.RunFilterPluginsWithNominatedPods(ctx, state, pod, at(i))
+		switch {
+		case !st.IsSuccess():
+			status[i] = st
+		case found.Add(1) <= enough:
+			fits[i] = true
+		default:
+			cancel()
+		}
+	}, metrics.Filter)
+	var feasible []fwk.NodeInfo
+	refused := 0
+	for i, st := range status {
+		switch {
+		case fits[i]:
+			feasible = append(feasible, at(i))
+		case st == nil: // not looked at
+		case st.Code() == fwk.Error:
+			return nil, st.AsError()
+		default:
+			refused++
+			for _, r := range st.Reasons() {
+				why[r]++
+			}
+		}
+	}
+	if *flagSample {
+		w.next = (w.next + len(feasible) + refused) % len(w.nodeList())
+	}
+	return feasible, nil
+}
+
+// nodesToFind is numFeasibleNodesToFind where percentageOfNodesToScore is not set.
+func nodesToFind(all int32) int32 {
+	const least, leastPercentage = 100, 5
+	return min(all, max(least, all*max(leastPercentage, 50-all/125)/100))
 }
 
 func (w *world) queueOrder() []*v1.Pod {

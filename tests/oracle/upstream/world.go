@@ -49,6 +49,7 @@ type world struct {
 	plugins map[string]fwk.Plugin // the instances the framework itself uses
 	list    *schedulerapi.Plugins
 	weight  map[string]int64
+	next    int // with -sample, where the search for nodes begins
 }
 
 func defaultProfile() (schedulerapi.KubeSchedulerProfile, error) {
