@@ -38,10 +38,15 @@ class Site:
     def __init__(self, size: LargeSite) -> None:
         self.size = size
         self.pick = random.Random(7)
-        built = size.objects()
-        self.nodes = Tracked({one["metadata"]["name"]: _read(one, k8s.Node) for one in built if one["kind"] == "Node"})
-        pods = [_read(one, k8s.Pod) for one in built if one["kind"] == "Pod"]
-        self.pods = Tracked({f"{pod.metadata.namespace}/{pod.metadata.name}": pod for pod in pods})
+        nodes: dict[str, k8s.Node] = {}
+        pods: dict[str, k8s.Pod] = {}
+        for one in size.objects():
+            if one["kind"] == "Node":
+                nodes[one["metadata"]["name"]] = _read(one, k8s.Node)
+            else:
+                pod = _read(one, k8s.Pod)
+                pods[f"{pod.metadata.namespace}/{pod.metadata.name}"] = pod
+        self.nodes, self.pods = Tracked(nodes), Tracked(pods)
         self.keys = list(self.pods)
         self.names = list(self.nodes)
         hosts = {f"host-{at}": Host(f"esx-{at}", f"host-{at}", cluster=f"C{at // 32}") for at in range(size.hosts)}

@@ -333,6 +333,17 @@ BENCHES: Mapping[str, Bench] = {
             ),
         ),
     ),
+    "million": Bench(
+        OFFLINE,
+        "million",
+        "a million pods of 0.8 KB on 20,000 nodes: a check of them, and a resident evaluator's change",
+        (
+            Figure("a million pods: whole command", "a million pods: check, s", " s", most=10),
+            Figure("a million pods: its CPU", "a million pods: check, CPU s", " s"),
+            Figure("a million pods: its memory", "a million pods: check, memory, MiB", " MiB", most=2_048),
+            Figure("a pod moved among them, judged again, p50", "a million pods: a pod moved, p50 ms", " ms", most=1),
+        ),
+    ),
     "curve": Bench(
         OFFLINE,
         "curve",

@@ -5,8 +5,9 @@ The applications have required anti-affinity, spread and node affinity, and a fe
 
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -32,23 +33,25 @@ class LargeSite:
     def write(self, folder: Path, *more: Sequence[Json]) -> tuple[Path, Path]:
         """(dump, inventory) as files of the folder; `more` are lists of further objects."""
         dump, inventory = folder / "dump.json", folder / "inventory.json"
-        items = [one for objects in (self.objects(), *more) for one in objects]
-        dump.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": items}), encoding="utf-8")
+        with dump.open("w", encoding="utf-8") as file:
+            file.write('{"kind": "List", "apiVersion": "v1", "items": [')
+            for at, one in enumerate(chain(self.objects(), *more)):  # one by one: a million take 5 GB
+                file.write((", " if at else "") + json.dumps(one))
+            file.write("]}")
         inventory.write_text(json.dumps(self.inventory()), encoding="utf-8")
         return dump, inventory
 
-    def objects(self) -> list[Json]:
+    def objects(self) -> Iterator[Json]:
         """The nodes, then the pods."""
         rng = random.Random(5)
         names = [f"n{at:04d}" for at in range(self.nodes)]
-        objects = [node(name, f"z{at % 10}") for at, name in enumerate(names)]
+        yield from (node(name, f"z{at % 10}") for at, name in enumerate(names))
         for app in range(self.apps):
             placed = rng.sample(range(self.nodes), REPLICAS)
             if app % 10 == 0:
                 placed[1] = placed[0]
             spec = spec_of(app)
-            objects += [pod(app, at, names[node], spec) for at, node in enumerate(placed)]
-        return objects
+            yield from (pod(app, at, names[node], spec) for at, node in enumerate(placed))
 
     def host_of(self, node: int) -> int:
         """The host that the node's VM is on."""
