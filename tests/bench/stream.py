@@ -3,9 +3,10 @@
 `bench.stream SERVER [NODES PODS CHANGES]`. Prints `name<TAB>value` lines. The site is that of `bench.pipeline`; this
 program publishes it, and the worker is a process of its own, so that its CPU is what reading, keeping and judging cost.
 For the storm the worker is stopped until all changes are on the topic (for less than its session), and the clock runs
-from when it goes on to the finding of the last change. Beside it, as the ceiling: a bare loop of aiokafka, which is the
-driver, over the same records; it does nothing with them. Then changes come at a steady rate, and every tenth opens or
-resolves a finding: from the record on the topic to the finding that its topic has acknowledged.
+from when it goes on to the finding of the last change. Beside it: bare loops over the same records, which do nothing
+with them, of aiokafka, which is the worker's driver, and of confluent-kafka, which is C and so the ceiling. Then
+changes come at a steady rate, and every tenth opens or resolves a finding: from the record on the topic to the finding
+that its topic has acknowledged.
 """
 
 import asyncio
@@ -22,6 +23,7 @@ from pathlib import Path
 from aiokafka import AIOKafkaConsumer
 from bench.pipeline import REPLICAS, SITE, Sizes, home, kubernetes_objects, pod, vsphere_objects
 from bench.usage import cpu_of
+from confluent_kafka import Consumer
 
 from underhost.agents.pipeline.connections import Connections
 from underhost.agents.worker import run_worker
@@ -131,6 +133,19 @@ async def bare(server: str, count: int) -> tuple[float, float]:
     return seen / took, used / seen * 1e3
 
 
+def ceiling(server: str, count: int) -> tuple[float, float]:
+    """The same as `bare` of confluent-kafka, whose threads' CPU is counted, too."""
+    consumer = Consumer({"bootstrap.servers": server, "group.id": "ceiling", "auto.offset.reset": "earliest"})
+    consumer.subscribe([PODS.name])
+    first = consumer.consume(1, timeout=60)  # joining the group takes seconds, in which nothing is read
+    seen, started, spent = len(first), time.perf_counter(), time.process_time()
+    while seen < count:
+        seen += len(consumer.consume(500, timeout=1))
+    took, used = time.perf_counter() - started, time.process_time() - spent
+    consumer.close()
+    return seen / took, used / seen * 1e3
+
+
 async def paced(worker: Worker, publisher: KafkaPublisher, sizes: Sizes, rate: int, seconds: int) -> list[float]:
     """Seconds from each change that opens or resolves a finding to its acknowledgement, at so many changes a second."""
     version, started = time.time_ns(), time.perf_counter()
@@ -172,9 +187,12 @@ async def measure(server: str, sizes: Sizes) -> None:
         used = worker.cpu() - before
         print(f"changes per second\t{len(changes) / (ended - started):.0f}")
         print(f"CPU of the worker for each, ms\t{used / len(changes) * 1e3:.3f}")
-        records, cost = await bare(server, len(changes))
-        print(f"a bare loop of aiokafka: records per second\t{records:.0f}")
-        print(f"a bare loop of aiokafka: CPU for each, ms\t{cost:.4f}")
+        for name, (records, cost) in (
+            ("aiokafka", await bare(server, len(changes))),
+            ("confluent-kafka", await asyncio.to_thread(ceiling, server, len(changes))),
+        ):
+            print(f"a bare loop of {name}: records per second\t{records:.0f}")
+            print(f"a bare loop of {name}: CPU for each, ms\t{cost:.4f}")
         for rate, seconds in RATES:
             before = worker.cpu()
             waits = await paced(worker, publisher, sizes, rate, seconds)

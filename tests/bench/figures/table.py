@@ -218,6 +218,7 @@ ONE_REQUEST = (
     "publishing, the log and the cycle"
 )
 
+CEILING = "a bare loop of confluent-kafka"
 EACH_RECORD = "Faust's step for each record: its queues, its acknowledgement, its event"
 AT_100, AT_1000 = "100 changes a second: to the finding", "1000 changes a second: to the finding"
 
@@ -284,7 +285,7 @@ BENCHES: Mapping[str, Bench] = {
                 "changes per second",
                 " a second",
                 least=8_000,
-                beside=("a bare loop of aiokafka", "a bare loop of aiokafka: records per second", " a second"),
+                beside=("a bare loop of confluent-kafka", f"{CEILING}: records per second", " a second"),
                 limit=EACH_RECORD,
             ),
             Figure(
@@ -292,8 +293,14 @@ BENCHES: Mapping[str, Bench] = {
                 "CPU of the worker for each, ms",
                 " ms",
                 most=0.12,
-                beside=("a bare loop of aiokafka", "a bare loop of aiokafka: CPU for each, ms", " ms"),
+                beside=("a bare loop of confluent-kafka", f"{CEILING}: CPU for each, ms", " ms"),
                 limit=EACH_RECORD,
+            ),
+            Figure(
+                "a bare loop of its driver, aiokafka",
+                "a bare loop of aiokafka: records per second",
+                " a second",
+                beside=("CPU for each", "a bare loop of aiokafka: CPU for each, ms", " ms"),
             ),
             Figure("record to finding at 100 changes a second, p50", f"{AT_100}, p50, ms", " ms"),
             Figure("the same, p99", f"{AT_100}, p99, ms", " ms", most=60),
