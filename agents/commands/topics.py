@@ -11,7 +11,8 @@ from underhost.schemas.errors import InputError
 
 ASYNCAPI = "asyncapi"
 FORMATS = ("table", "json", "yaml", "name", ASYNCAPI)
-ACL_FORMATS = ("table", "json", "yaml")
+ASKS_NOTHING = ("table", "json", "yaml")
+"""Formats of what is answered without Kafka."""
 EXAMPLES = """
 # All topics, with their partitions and records
 underhost topics --bootstrap-servers kafka-1:9092
@@ -19,6 +20,8 @@ underhost topics --bootstrap-servers kafka-1:9092
 underhost topics violations
 # The rights that each role needs, for kafka-acls
 underhost topics --acls --site prod-a
+# Which sites would lie in one partition, and so on one worker
+underhost topics --place prod-a,prod-b,edge-1
 """
 
 
@@ -52,11 +55,17 @@ def register(app: typer.Typer) -> None:
         principal: Annotated[
             str | None, typer.Option(metavar="TEXT", help="With --acls: who a role is (User:underhost-{role}).")
         ] = None,
+        place: Annotated[
+            str | None,
+            typer.Option(metavar="SITE,…", help="Which of these sites lie in one partition, and what others would do."),
+        ] = None,
         output: Annotated[str, output_option(FORMATS)] = "table",
         where: Topics,
     ) -> None:
         """List the topics as they are now, or describe one."""
-        one_of("--output", output, ACL_FORMATS if acls else FORMATS)
+        one_of("--output", output, FORMATS if place is None and not acls else ASKS_NOTHING)
+        if acls and place is not None:
+            raise InputError("--acls and --place are two questions: ask one")
         if acls:
             from underhost.agents.commands.handlers.acls import acls_text  # heavy: only what runs needs it
 
@@ -64,6 +73,11 @@ def register(app: typer.Typer) -> None:
             return
         if agents or site or principal:
             raise InputError("--agents, --site and --principal say whose rights --acls prints")
+        if place is not None:
+            from underhost.agents.commands.handlers.place import handle as placing  # heavy: only what runs needs it
+
+            placing(name, place, output, where)
+            return
         if output == ASYNCAPI:
             from underhost.agents.commands.handlers.asyncapi import asyncapi_text  # heavy: only what runs needs it
 
