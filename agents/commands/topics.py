@@ -64,15 +64,12 @@ def register(app: typer.Typer) -> None:
     ) -> None:
         """List the topics as they are now, or describe one."""
         one_of("--output", output, FORMATS if place is None and not acls else ASKS_NOTHING)
-        if acls and place is not None:
-            raise InputError("--acls and --place are two questions: ask one")
+        _check_question(acls, place, agents or site or principal)
         if acls:
             from underhost.agents.commands.handlers.acls import acls_text  # heavy: only what runs needs it
 
             typer.echo(acls_text(name, agents, site, principal, output, where), nl=False)
             return
-        if agents or site or principal:
-            raise InputError("--agents, --site and --principal say whose rights --acls prints")
         if place is not None:
             from underhost.agents.commands.handlers.place import handle as placing  # heavy: only what runs needs it
 
@@ -86,3 +83,11 @@ def register(app: typer.Typer) -> None:
         from underhost.agents.commands.handlers.topics import handle  # heavy: only what runs needs it
 
         handle(name, output, where)
+
+
+def _check_question(acls: bool, place: str | None, whose: str | None) -> None:
+    """Raises InputError where options belong to two questions."""
+    if acls and place is not None:
+        raise InputError("--acls and --place are two questions: ask one")
+    if whose and not acls:
+        raise InputError("--agents, --site and --principal say whose rights --acls prints")

@@ -52,7 +52,7 @@ class Bench:
 
 
 PERF = ("basic", "anti-affinity", "affinity", "namespace selector", "spreading", "mixed")
-"""Workloads of `bench.scheduler_perf`."""
+"""Workloads of `bench.placement.scheduler_perf`."""
 PLACING, CHANGES, OFFLINE = "Deciding where pods go", "A running worker", "Commands over files"
 WRITES, ASKED = "Writing to clusters", "Being asked"
 
@@ -87,7 +87,7 @@ def _schedule(nodes: int, workload: str, whole: float | None, loop: float, pods:
     upstream = ("upstream's loop", f"{title}: upstream's loop, s", " s")
     return Bench(
         PLACING,
-        "schedule",
+        "placement.schedule",
         f"`underhost schedule` of {pods} on {nodes:,} nodes beside kube-scheduler's own loop over all nodes",
         (
             Figure(
@@ -162,7 +162,7 @@ def _burst(nodes: int, apps: int, limit: str) -> Bench:
     what = f"200 new pods judged and decided, {nodes:,} nodes"
     return Bench(
         PLACING,
-        "burst",
+        "placement.burst",
         f"200 new pods judged and decided, 200 others seen bound: {nodes:,} nodes, {apps * 20:,} pods; CPU",
         (
             Figure(f"{what}, p50", "burst, cycle, p50 ms", " ms", most=30, limit=limit),
@@ -231,7 +231,7 @@ BENCHES: Mapping[str, Bench] = {
     "schedule-5000-different": _schedule(5_000, "different", None, 20, "2,000 pods"),
     "scheduler-perf": Bench(
         PLACING,
-        "scheduler_perf",
+        "placement.scheduler_perf",
         "workloads of upstream's scheduler_perf on 5,000 nodes, beside kube-scheduler's defaults and all nodes scored",
         tuple(figure for workload in PERF for figure in _decided(workload)),
         needs=GO,

@@ -72,5 +72,5 @@ def test_an_amount_has_the_digits_that_count(value: float, said: str) -> None:
 def test_a_bench_is_a_module_whose_figures_have_names_of_their_own(name: str) -> None:
     bench = BENCHES[name]
     lines = [figure.line for figure in bench.figures]
-    assert (Path(__file__).parents[1] / f"{bench.module}.py").is_file()
+    assert Path(__file__).parents[1].joinpath(*bench.module.split(".")).with_suffix(".py").is_file()
     assert len(lines) == len(set(lines))

@@ -13,7 +13,7 @@ import sys
 import tempfile
 from typing import Any
 
-from bench.placing import placed
+from bench.placement.timed import placed
 from oracle import upstream
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"

@@ -1,9 +1,9 @@
 """Pods that arrive in bursts: what does one cycle of the resident evaluator cost, judged and decided?
 
-`bench.burst NODES APPS [CYCLES]`. Prints `name<TAB>value` lines. In each cycle 200 pods of ten applications come (half
-of these are new, with their workload), and the 200 that were decided in the last cycle are seen on their nodes. CPU
-times, of the update and of the decision; the last cycle's report and decisions are compared with those of an evaluator
-that starts anew.
+`bench.placement.burst NODES APPS [CYCLES]`. Prints `name<TAB>value` lines. In each cycle 200 pods of ten applications
+come (half of these are new, with their workload), and the 200 that were decided in the last cycle are seen on their
+nodes. CPU times, of the update and of the decision; the last cycle's report and decisions are compared with those of an
+evaluator that starts anew.
 """
 
 import gc

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from bench.placing import placed
+from bench.placement.timed import placed
 from oracle import upstream
 
 NODES = 5_000

@@ -42,8 +42,8 @@ def _whole(path: str) -> tuple[float, float, dict[str, str | None]]:
 
 
 def _loop(path: str) -> float:
-    command = [sys.executable, "-m", "bench.placing", path]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[1])
+    command = [sys.executable, "-m", "bench.placement.timed", path]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
     return float(done.stdout)
 
 
