@@ -50,8 +50,8 @@ def settings(server: str) -> Settings:
     return Settings(site=SITE, kafka=kafka, vsphere=VSphereSettings(inventory=Path("bench")))
 
 
-def work(server: str) -> None:
-    """The worker: it says when which finding was acknowledged, a line each."""
+def work(settings: Settings) -> None:
+    """A worker: it says when which finding was acknowledged, a line each."""
 
     def heard(record: Outgoing) -> None:
         if record.topic is VIOLATIONS:
@@ -59,7 +59,7 @@ def work(server: str) -> None:
 
     asyncio.run(
         run_worker(
-            settings(server),
+            settings,
             roles={"evaluator"},
             connections=Connections(lambda *_: ()),
             on_event=heard,
@@ -71,22 +71,23 @@ def work(server: str) -> None:
 class Worker:
     """The process that is measured."""
 
-    def __init__(self, server: str) -> None:
-        command = [sys.executable, "-m", "bench.stream", "worker", server]
+    def __init__(self, module: str, server: str) -> None:
+        command = [sys.executable, "-m", module, "worker", server]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        self._said: list[tuple[float, str]] = []
+        self.said: list[tuple[float, str]] = []
+        """When which finding was acknowledged, as its key and its record."""
         threading.Thread(target=self._listen, daemon=True).start()
 
     def _listen(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
             at, _, record = line.partition(" ")
-            self._said.append((float(at), record))
+            self.said.append((float(at), record))
 
     async def until(self, word: str, after: float = 0.0) -> float:
         """When a finding that names this was first acknowledged after that time; waits for it."""
         while True:
-            for at, record in list(self._said):
+            for at, record in list(self.said):
                 if at > after and word in record:
                     return at
             if self.process.poll() is not None:
@@ -167,7 +168,7 @@ async def paced(worker: Worker, publisher: KafkaPublisher, sizes: Sizes, rate: i
 async def measure(server: str, sizes: Sizes) -> None:
     """A storm, the ceiling, and steady changes; printed as they come."""
     await ensure_topics(settings(server).kafka)
-    worker = Worker(server)
+    worker = Worker("bench.stream", server)
     async with KafkaPublisher(settings(server).kafka, settings(server).kafka.partitions) as publisher:
         for source, topics, objects in (
             ("vsphere", VSPHERE_TOPICS, vsphere_objects(sizes)),
@@ -206,7 +207,7 @@ def main() -> None:
     """Measure and print; with `worker`, be what is measured."""
     logging.basicConfig(level=logging.WARNING)
     if sys.argv[1] == "worker":
-        work(sys.argv[2])
+        work(settings(sys.argv[2]))
         return
     nodes, pods, changes = map(int, sys.argv[2:5] or ("1000", "10000", "40000"))
     asyncio.run(measure(sys.argv[1], Sizes(nodes, pods, changes)))

@@ -53,6 +53,8 @@ class Bench:
 
 PERF = ("basic", "anti-affinity", "affinity", "namespace selector", "spreading", "mixed")
 """Workloads of `bench.placement.scheduler_perf`."""
+FLEETS = (1, 2, 4)
+"""Workers of `bench.fleet`."""
 PLACING, CHANGES, OFFLINE = "Deciding where pods go", "A running worker", "Commands over files"
 WRITES, ASKED = "Writing to clusters", "Being asked"
 
@@ -128,6 +130,19 @@ def _decided(workload: str) -> tuple[Figure, ...]:
             beside=("it", f"{workload}: underhost schedule, s", " s"),
         ),
     )
+
+
+def _fleet(workers: int) -> tuple[Figure, ...]:
+    many = "1 worker" if workers == 1 else f"{workers} workers"
+    share = Figure(
+        f"{many}: CPU off a share in proportion to its sites, at most",
+        f"{workers} workers: a worker's CPU off its share of the sites, %",
+        " %",
+        most=15,
+        beside=("most sites of one", f"{workers} workers: sites of the one with most", ""),
+    )
+    cost = Figure(f"{many}: CPU of all for a change", f"{workers} workers: CPU of all for a change, ms", " ms")
+    return (cost,) if workers == 1 else (cost, share)
 
 
 def _pipeline(transport: str, argument: str, limit: str = "") -> Bench:
@@ -307,6 +322,21 @@ BENCHES: Mapping[str, Bench] = {
             Figure("record to finding at 1,000 changes a second, p50", f"{AT_1000}, p50, ms", " ms"),
             Figure("the same, p99", f"{AT_1000}, p99, ms", " ms", most=250),
             Figure("memory of that worker", "memory of the worker, MiB", " MiB"),
+        ),
+        (BROKER,),
+    ),
+    "fleet": Bench(
+        CHANGES,
+        "fleet",
+        "eight sites of 200 nodes and 2,000 pods on one Apache Kafka, over one, two and four workers",
+        (
+            *(figure for workers in FLEETS for figure in _fleet(workers)),
+            Figure(
+                "one of four killed: beyond the session's 10 s until a finding of its site",
+                "a worker killed: beyond the session's timeout, s",
+                " s",
+                most=5,
+            ),
         ),
         (BROKER,),
     ),
