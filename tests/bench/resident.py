@@ -1,9 +1,9 @@
 """How long does a resident evaluator take to judge one change? p50 and p99 by kind of change; memory.
 
-`bench.resident [NODES APPS ROUNDS]`. Prints `name<TAB>value` lines. The site is that of
-`bench.check`: 20 replicas an application with required anti-affinity, spread and node affinity, a few misplaced.
-Times are CPU times: a loaded machine changes little. The mappings know the keys that changed, as
-those of whoever keeps the site's tables do. A node comes and goes with its VM's host, as in the pipeline.
+`bench.resident [NODES APPS ROUNDS]`. Prints `name<TAB>value` lines. The site is that of `support.sites.large`: 20
+replicas an application with required anti-affinity, spread and node affinity, a few misplaced. Times are CPU times: a
+loaded machine changes little. The mappings know the keys that changed, as those of whoever keeps the site's tables do.
+A node comes and goes with its VM's host, as in the pipeline.
 """
 
 import gc

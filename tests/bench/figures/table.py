@@ -325,6 +325,20 @@ BENCHES: Mapping[str, Bench] = {
         ),
         (BROKER,),
     ),
+    "large-start": Bench(
+        CHANGES,
+        "large_start",
+        "5,000 nodes and 150,000 pods of 5.8 KB in a real API server, topics on Apache Kafka, until it is ready",
+        (
+            Figure("first start of a large site: CPU", "a large site: first start, CPU s", " s", most=30),
+            Figure("the same, on the clock", "a large site: first start, s", " s"),
+            Figure("its memory, at most", "a large site: first start, memory, MiB", " MiB", most=1_229),
+            Figure("restart of it after a kill -9: CPU", "a large site: restart, CPU s", " s", most=15),
+            Figure("the same, on the clock, restart", "a large site: restart, s", " s", most=30),
+            Figure("its memory, at most, restart", "a large site: restart, memory, MiB", " MiB", most=1_229),
+        ),
+        (PARTS, BROKER),
+    ),
     "fleet": Bench(
         CHANGES,
         "fleet",
@@ -344,7 +358,7 @@ BENCHES: Mapping[str, Bench] = {
     "pipeline-kafka": _pipeline("Apache Kafka", BROKER),
     "check": Bench(
         OFFLINE,
-        "check",
+        "offline.check",
         "a check of 7 nodes, and of 5,000 nodes with 150,000 pods on 512 hosts",
         (
             Figure("7 nodes: CPU beside `import polars`", "7 nodes: CPU of check / of importing polars", "×", most=2.5),
@@ -372,7 +386,7 @@ BENCHES: Mapping[str, Bench] = {
     ),
     "million": Bench(
         OFFLINE,
-        "million",
+        "offline.million",
         "a million pods of 0.8 KB on 20,000 nodes: a check of them, and a resident evaluator's change",
         (
             Figure("a million pods: whole command", "a million pods: check, s", " s", most=10),
@@ -383,7 +397,7 @@ BENCHES: Mapping[str, Bench] = {
     ),
     "curve": Bench(
         OFFLINE,
-        "curve",
+        "offline.curve",
         "how cost grows from a quarter of that site to all of it; a slope of 1 is in proportion to the site",
         (
             _grown("check", "check at {}×: CPU s", " s"),
@@ -394,7 +408,7 @@ BENCHES: Mapping[str, Bench] = {
     ),
     "whatif": Bench(
         OFFLINE,
-        "whatif",
+        "offline.whatif",
         "plans over the same site with 750 budgets, beside a check of the same files",
         (
             Figure(
@@ -416,7 +430,7 @@ BENCHES: Mapping[str, Bench] = {
     ),
     "repair": Bench(
         OFFLINE,
-        "repair",
+        "offline.repair",
         "the fewest moves: 12 planted findings on 200 VMs, 300 on 5,000 VMs of 1,250 hosts",
         (
             Figure("12 planted findings, 200 VMs", "200 VMs, 6,000 pods, 12 findings: s after loading", " s", most=1),
@@ -443,7 +457,7 @@ BENCHES: Mapping[str, Bench] = {
     ),
     "tables": Bench(
         OFFLINE,
-        "tables",
+        "offline.tables",
         "one question in polars and in numpy: why rules ask numpy ([decision 7](decisions/0007-polars-and-numpy.md))",
         (
             Figure(

@@ -1,7 +1,7 @@
 """How cost grows with the site: a check, and one change judged by the resident evaluator, at 1×, 4× and 16×; CPU times.
 
-Prints `name<TAB>value` lines. 16× is the site of `bench.check`: 5,000 nodes on 512 hosts, 150,000 pods. A slope of 1 is
-in proportion to the site, 0 is the same whatever its size.
+Prints `name<TAB>value` lines. 16× is the site of `support.sites.large`: 5,000 nodes on 512 hosts, 150,000 pods. A slope
+of 1 is in proportion to the site, 0 is the same whatever its size.
 """
 
 import gc

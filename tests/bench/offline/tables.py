@@ -1,8 +1,8 @@
 """What does a question cost in polars, and what in numpy? Three questions, each answered by both; CPU times.
 
-`bench.tables [NODES PODS]`. Prints `name<TAB>value` lines; docs/decisions/0007-polars-and-numpy.md cites them. The
-sweep asks about all pods at once. A step of the placement loop, and the evaluator after each change, ask about a few
-rows, change one number, and ask again.
+`bench.offline.tables [NODES PODS]`. Prints `name<TAB>value` lines; docs/decisions/0007-polars-and-numpy.md cites them.
+The sweep asks about all pods at once. A step of the placement loop, and the evaluator after each change, ask about a
+few rows, change one number, and ask again.
 """
 
 import sys

@@ -12,7 +12,7 @@ from bench.usage import usage_of
 from support.processes.underhost import UNDERHOST
 from support.sites.large import LargeSite
 
-DATA = Path(__file__).parents[1] / "data" / "kubevirt"
+DATA = Path(__file__).parents[2] / "data" / "kubevirt"
 ROUNDS = 7
 
 

@@ -7,7 +7,7 @@ of what an API server adds.
 import tempfile
 from pathlib import Path
 
-from bench.curve import moved
+from bench.offline.curve import moved
 from bench.usage import usage_of
 from support.processes.underhost import UNDERHOST
 from support.sites.large import LargeSite

@@ -1,7 +1,7 @@
 """How long is a plan? A drain beside a check of the same files: 5,000 nodes on 512 hosts, 150,000 pods, 750 budgets.
 
-Prints `name<TAB>value` lines. The dump is that of `bench.check`, with a budget for every tenth application, so that
-drains go in steps.
+Prints `name<TAB>value` lines. The dump is that of `support.sites.large`, with a budget for every tenth application, so
+that drains go in steps.
 """
 
 import sys
