@@ -312,9 +312,9 @@ class MoveDecider(Decider):
             one = self._pace.under_way.get(vm)
             if one is None:
                 where, repairs = (desired.cluster, desired.from_, desired.to), bool(desired.because)
-                one = MoveUnderWay(before, {before.id}, vm, *where, now, repairs=repairs)
+                one = MoveUnderWay(before, [before.id], vm, *where, now, repairs=repairs)
                 self._pace.begin(one)
-            one.ids.add(action.id)
+            one.ids.append(action.id)
             actions.append(action)
         return actions
 
@@ -327,6 +327,8 @@ class MoveDecider(Decider):
         vm = outcome.target.partition("/")[2]
         one = self._pace.under_way.get(vm)
         is_its = one is not None and outcome.id in one.ids
+        if one is not None and is_its and outcome.id != one.ids[-1] and outcome.result not in DONE:
+            return  # of a command that was ordered once more: the newer one may be carried out yet
         if self._campaign is not None:
             step = one.action.id if one is not None and is_its else outcome.id
             self._campaign.say(step, outcome.result, outcome.reason)

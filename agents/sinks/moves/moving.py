@@ -62,7 +62,7 @@ class Moving:
         )
         action = order(MOVE, f"vm/{move.vm}", msgspec.to_builtins(desired), because, snapshot.offsets)
         where, repairs = (move.cluster, move.from_, move.to), bool(move.because)
-        self.pace.begin(MoveUnderWay(action, {action.id}, move.vm, *where, now, repairs=repairs))
+        self.pace.begin(MoveUnderWay(action, [action.id], move.vm, *where, now, repairs=repairs))
         return action
 
     def refusals(self, snapshot: Snapshot) -> list[Action]:

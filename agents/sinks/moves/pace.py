@@ -18,13 +18,13 @@ class MoveUnderWay:
     """A vMotion: from its order until the picture shows it, or it has failed.
 
     Attributes:
-        action: its command. ids: of all its commands, where it was ordered once more.
+        action: its command. ids: of all its commands, the newest last, where it was ordered once more.
         applied: when the sink has said so, seen: when the picture has shown it; None before.
         repairs: whether it is to end a finding, and its VM therefore to stay where it is moved to.
     """
 
     action: Action
-    ids: set[str]
+    ids: list[str]
     vm: str
     cluster: str
     from_: str

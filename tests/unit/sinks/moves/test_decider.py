@@ -307,6 +307,26 @@ async def test_the_outcome_of_the_earlier_command_is_the_outcome_of_that_one() -
     assert await site.run(decider, 120) == []
 
 
+@pytest.mark.parametrize(
+    ("result", "reason"),
+    [
+        pytest.param("refused", "it was ordered before a restart, and is not what is wanted now", id="refused"),
+        pytest.param("failed", "vCenter v: no answer in time", id="nobody knows"),
+        pytest.param("failed", "the vMotion failed: no", id="in vain"),
+    ],
+)
+async def test_a_late_answer_to_the_earlier_command_leaves_the_newer_one_under_way(result: str, reason: str) -> None:
+    site, settings = three_pairs(), MoveSettings(wait=0, per_cluster=1)
+    [first] = site.decide(site.decider(settings))
+    before = order("move", first.target, first.desired, first.because, {"pods": 1})
+    decider = site.decider(settings, earlier=[before])
+    [again] = site.decide(decider, 20.0)
+    decider.observe(outcome(before, result, reason), site.now)
+    assert site.decide(decider, 10.0) == []
+    assert await site.carry_out(decider, [again]) == ["applied"]
+    assert await site.run(decider, 200) == ["applied"] * 2
+
+
 async def test_a_vm_that_has_arrived_meanwhile_is_not_moved_again() -> None:
     site = a_pair()
     [before] = site.decide(site.decider())
