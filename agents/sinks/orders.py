@@ -14,6 +14,8 @@ from underhost.schemas.records import Action, Outcome
 APPLIED, DRY_RUN, NOOP, REFUSED, FAILED = "applied", "dry-run", "noop", "refused", "failed"
 FAILURES = frozenset({FAILED, REFUSED})
 DONE = frozenset({APPLIED, NOOP})
+UNANSWERED = 60.0
+"""Seconds that a command of an earlier run is waited for: after that it counts as lost."""
 
 T = TypeVar("T")
 

@@ -27,9 +27,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from underhost.agents.pipeline.decide.unfinished import PATIENCE
 from underhost.agents.pipeline.decisions import PlacementChange
-from underhost.agents.sinks.orders import DRY_RUN, FAILED, FAILURES, REFUSED
+from underhost.agents.sinks.orders import DRY_RUN, FAILED, FAILURES, REFUSED, UNANSWERED
 from underhost.agents.site import terms
 from underhost.agents.site.changes import changed_keys
 from underhost.agents.site.fault import Fault
@@ -249,7 +248,7 @@ class BindingQueue:
             if order.earlier:
                 order.earlier, order.basis = False, self._snapshot.nodes.get(order.row.node or "")
                 if order.row.node is not None and not order.answered:
-                    order.lost_at = self._looked + PATIENCE
+                    order.lost_at = self._looked + UNANSWERED
                 self._note(pod)
 
     def observe(self, outcome: Outcome, now: float) -> None:

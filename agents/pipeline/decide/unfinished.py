@@ -6,21 +6,19 @@ publish. What this run orders itself, its deciders remember.
 
 from collections.abc import Collection, Iterable
 
+from underhost.agents.sinks.orders import UNANSWERED
 from underhost.agents.sinks.registry import COMMANDS
 from underhost.schemas.records import Action, Outcome
 from underhost.schemas.topics import ACTIONS
 from underhost.streams.derived import outgoing, target_key
 from underhost.streams.ports import Outgoing
 
-PATIENCE = 60.0
-"""Seconds that an earlier run's command is waited for: after that it counts as lost."""
-
 
 class UnfinishedCommands:
     """The newest command of each target, if it has no outcome. `now` is monotonic seconds."""
 
     def __init__(self, site: str, ordered: Iterable[Action], outcomes: Iterable[Outcome], now: float) -> None:
-        self._site, self._until = site, now + PATIENCE
+        self._site, self._until = site, now + UNANSWERED
         answered = {outcome.id for outcome in outcomes}
         self._waiting = {_place(action): action for action in ordered if action.id not in answered}
         self.confirmed: frozenset[str] = frozenset()

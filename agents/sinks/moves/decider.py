@@ -26,7 +26,7 @@ from underhost.agents.sinks.moves.planning import PlanMaker
 from underhost.agents.sinks.moves.shares import MoveShares
 from underhost.agents.sinks.moves.sink import VAIN
 from underhost.agents.sinks.moves.vain import desired_move
-from underhost.agents.sinks.orders import DONE, DRY_RUN, REFUSED, order, seconds_of
+from underhost.agents.sinks.orders import DONE, DRY_RUN, REFUSED, UNANSWERED, order, seconds_of
 from underhost.agents.sinks.ports import Decider
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.commands import EVICT, MOVE
@@ -314,6 +314,8 @@ class MoveDecider(Decider):
                 where, repairs = (desired.cluster, desired.from_, desired.to), bool(desired.because)
                 one = MoveUnderWay(before, [before.id], vm, *where, now, repairs=repairs)
                 self._pace.begin(one)
+                # Of an earlier run, whose command may stand for this one, and may never be answered.
+                self._unknown.wait(before, now + UNANSWERED)
             one.ids.append(action.id)
             actions.append(action)
         return actions

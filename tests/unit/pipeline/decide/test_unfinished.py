@@ -2,7 +2,8 @@
 
 import pytest
 
-from underhost.agents.pipeline.decide.unfinished import PATIENCE, UnfinishedCommands
+from underhost.agents.pipeline.decide.unfinished import UnfinishedCommands
+from underhost.agents.sinks.orders import UNANSWERED
 from underhost.schemas.records import Action, Outcome
 from underhost.streams.derived import event_id, pod_key, rfc3339, target_key
 
@@ -41,7 +42,7 @@ def test_what_was_answered_is_under_way_no_more() -> None:
 
 def test_a_command_that_is_not_answered_for_long_is_lost() -> None:
     orders = UnfinishedCommands("prod", [action("old")], [], 100.0)
-    assert orders.fresh([action("new")], 100.0 + PATIENCE) == [action("new")]
+    assert orders.fresh([action("new")], 100.0 + UNANSWERED) == [action("new")]
 
 
 def test_an_action_is_published_under_its_targets_key() -> None:

@@ -327,6 +327,18 @@ async def test_a_late_answer_to_the_earlier_command_leaves_the_newer_one_under_w
     assert await site.run(decider, 200) == ["applied"] * 2
 
 
+async def test_a_command_that_nobody_answers_is_ordered_again_once_it_counts_as_lost() -> None:
+    site, settings = three_pairs(), MoveSettings(wait=0, per_cluster=1)
+    [before] = site.decide(site.decider(settings))
+    decider = site.decider(settings, earlier=[before])
+    [held] = site.decide(decider, 20.0)
+    assert site.decide(decider, 59.0) == []
+    [again] = site.decide(decider, 1.0)
+    assert again.desired == held.desired == before.desired
+    assert await site.carry_out(decider, [again]) == ["applied"]
+    assert await site.run(decider, 200) == ["applied"] * 2
+
+
 async def test_a_vm_that_has_arrived_meanwhile_is_not_moved_again() -> None:
     site = a_pair()
     [before] = site.decide(site.decider())
