@@ -37,12 +37,15 @@ def told(log: Path, scope: str, uids: Mapping[str, str]) -> list[str]:
 
 
 def says(log: Path, topic: str, text: str) -> bool:
-    """Whether the newest record of any key of the topic (`underhost.nodes`) holds this text."""
+    """Whether a record of the topic (`underhost.outcomes`) holds this text, also where a later one has its key.
+
+    What is said of a pod's eviction and of its labels is said under one key, in whichever order it comes.
+    """
     try:
-        newest = _newest(Listener({"embedded": str(log)}), topic)
+        records = Listener({"embedded": str(log)}).records(topic)
     except Unreachable:
         return False  # a worker that has just begun has not made it yet
-    return any(text in json.dumps(value) for value in newest.values())
+    return any(text in json.dumps(record.value) for record in records)
 
 
 def _newest(topics: Listener, topic: str) -> dict[str, Any]:
