@@ -23,7 +23,7 @@ from pathlib import Path
 from aiokafka import AIOKafkaConsumer
 from bench.pipeline import REPLICAS, SITE, Sizes, home, kubernetes_objects, pod, vsphere_objects
 from bench.usage import cpu_of
-from confluent_kafka import Consumer
+from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
 from underhost.agents.pipeline.connections import Connections
 from underhost.agents.worker import run_worker
@@ -136,10 +136,11 @@ async def bare(server: str, count: int) -> tuple[float, float]:
 
 def ceiling(server: str, count: int) -> tuple[float, float]:
     """The same as `bare` of confluent-kafka, whose threads' CPU is counted, too."""
-    consumer = Consumer({"bootstrap.servers": server, "group.id": "ceiling", "auto.offset.reset": "earliest"})
-    consumer.subscribe([PODS.name])
-    first = consumer.consume(1, timeout=60)  # joining the group takes seconds, in which nothing is read
-    seen, started, spent = len(first), time.perf_counter(), time.process_time()
+    consumer = Consumer({"bootstrap.servers": server, "group.id": "ceiling", "enable.auto.commit": False})
+    seen, started, spent = 0, time.perf_counter(), time.process_time()
+    # Assigned, not subscribed: what its threads fetch while a group is joined would not be on the clock.
+    partitions = range(settings(server).kafka.partitions)
+    consumer.assign([TopicPartition(PODS.name, partition, OFFSET_BEGINNING) for partition in partitions])
     while seen < count:
         seen += len(consumer.consume(500, timeout=1))
     took, used = time.perf_counter() - started, time.process_time() - spent
