@@ -11,6 +11,8 @@ from pydantic import Field, field_validator, model_validator
 
 from underhost.streams.settings.group import SettingsGroup
 
+MOST_PARTITIONS = 1024
+
 
 class KafkaTlsSettings(SettingsGroup):
     """TLS to the brokers, on where it is given, if empty. Certificate and host name are always checked."""
@@ -48,7 +50,7 @@ class KafkaSettings(SettingsGroup):
     durability: Literal["normal", "full"] = "normal"
     """Of the embedded log. `full`: each record is on the disk before it is acknowledged. `normal`: a power cut may take
     the last records (a kill never does), but no eviction: what the evictor remembers is on the disk in both."""
-    partitions: int = Field(default=8, ge=1, le=1024)
+    partitions: int = Field(default=8, ge=1, le=MOST_PARTITIONS)
     """Partitions of every topic; a start against topics with another count is refused."""
     replication_factor: int | None = Field(default=None, ge=1, le=16)
     """Replicas of the topics that a start creates; absent: 3, or as many as there are brokers where they are fewer.

@@ -18,11 +18,10 @@ from underhost.agents.commands.output.columns import Table
 from underhost.agents.commands.output.documents import show_tables, versioned
 from underhost.schemas.errors import InputError
 from underhost.streams.partition import partition_of
+from underhost.streams.settings.kafka import MOST_PARTITIONS
 
 DOUBLED = 3
 """How often the count is doubled in the answer."""
-MOST = 1024
-"""The largest count that `kafka.partitions` takes."""
 Placed = dict[int, list[str]]
 """The sites of each partition that has any, in order."""
 
@@ -57,8 +56,8 @@ def place(sites: Sequence[str], count: int) -> Placed:
 
 def _counts(sites: Sequence[str], now: int) -> list[int]:
     """The count there is, the same doubled, and the least beyond it in which each site is alone, if there is one."""
-    doubled = [count for times in range(1, DOUBLED + 1) if (count := now << times) <= MOST]
-    enough = next((count for count in range(now, MOST + 1) if len(place(sites, count)) == len(sites)), now)
+    doubled = [count for times in range(1, DOUBLED + 1) if (count := now << times) <= MOST_PARTITIONS]
+    enough = next((count for count in range(now, MOST_PARTITIONS + 1) if len(place(sites, count)) == len(sites)), now)
     return sorted({now, *doubled, enough})
 
 
