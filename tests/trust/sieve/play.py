@@ -271,7 +271,7 @@ class Play:
 
     async def _has_seen_its_nodes(self) -> bool:
         """Before that the worker would rightly take the first node that it sees without the taint."""
-        return not await asyncio.to_thread(topics.says, self._log, "underhost.nodes", STARTING)
+        return not await asyncio.to_thread(topics.still_says, self._log, "underhost.nodes", STARTING)
 
     def _must_live(self) -> None:
         if self._pid and not is_alive(self._pid):

@@ -182,7 +182,7 @@ class Scene:
         await until(f"people are told: {text}", lambda: self._are_told(text))
 
     async def _are_told(self, text: str) -> bool:
-        return await asyncio.to_thread(topics.says, self._log, "underhost.outcomes", text)
+        return await asyncio.to_thread(topics.has_said, self._log, "underhost.outcomes", text)
 
     async def bound(self, pod: str) -> None:
         """Until the pod has a node."""

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from trust.sieve.topics import says
+from trust.sieve.topics import has_said, still_says
 
 from underhost.streams.embedded.log import Log
 
@@ -12,18 +12,24 @@ TOPIC = "underhost.outcomes"
 
 
 @pytest.mark.parametrize(
-    ("text", "is_said"),
+    ("text", "ever", "still"),
     [
-        pytest.param("left to a person", True, id="said before something else of the same pod"),
-        pytest.param("would set a label", True, id="said last"),
-        pytest.param("bound to", False, id="never said"),
+        pytest.param("left to a person", True, False, id="said before something else of the same pod"),
+        pytest.param("would set a label", True, True, id="said last"),
+        pytest.param("bound to", False, False, id="never said"),
     ],
 )
-def test_what_was_said_counts_whatever_is_said_next_under_the_same_key(
-    tmp_path: Path, text: str, is_said: bool
+def test_what_was_said_of_a_pod_stays_said_and_only_the_newest_is_still_said(
+    tmp_path: Path, text: str, ever: bool, still: bool
 ) -> None:
-    asyncio.run(said(tmp_path / "underhost.db", "it is left to a person", "would set a label"))
-    assert says(tmp_path / "underhost.db", TOPIC, text) is is_said
+    log = tmp_path / "underhost.db"
+    asyncio.run(said(log, "it is left to a person", "would set a label"))
+    assert (has_said(log, TOPIC, text), still_says(log, TOPIC, text)) == (ever, still)
+
+
+def test_nothing_is_said_in_the_log_of_a_worker_that_has_not_begun(tmp_path: Path) -> None:
+    log = tmp_path / "underhost.db"
+    assert (has_said(log, TOPIC, ""), still_says(log, TOPIC, "")) == (False, False)
 
 
 async def said(file: Path, *reasons: str) -> None:

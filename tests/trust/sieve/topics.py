@@ -4,11 +4,11 @@ In: the embedded log. Out: what is said that is not so, and whether something is
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from support.processes.listener import Listener
+from support.processes.listener import Heard, Listener
 
 from underhost.schemas.errors import Unreachable
 
@@ -21,7 +21,7 @@ def told(log: Path, scope: str, uids: Mapping[str, str]) -> list[str]:
     topics = Listener({"embedded": str(log)})
     wrong = [f"open finding: {found['message']}" for found in topics.open_findings().values()]
     for topic, kind in (("underhost.nodes", "node"), ("underhost.pods", "pod")):
-        newest = _newest(topics, topic)
+        newest = _newest(topics.records(topic))
         held = {
             key.removeprefix(f"{scope}/"): value["metadata"]["uid"]
             for key, value in newest.items()
@@ -36,18 +36,26 @@ def told(log: Path, scope: str, uids: Mapping[str, str]) -> list[str]:
     return wrong
 
 
-def says(log: Path, topic: str, text: str) -> bool:
+def has_said(log: Path, topic: str, text: str) -> bool:
     """Whether a record of the topic (`underhost.outcomes`) holds this text, also where a later one has its key.
 
     What is said of a pod's eviction and of its labels is said under one key, in whichever order it comes.
     """
+    return any(text in json.dumps(record.value) for record in _records(log, topic))
+
+
+def still_says(log: Path, topic: str, text: str) -> bool:
+    """Whether the newest record of any key of the topic (`underhost.nodes`) holds this text."""
+    return any(text in json.dumps(value) for value in _newest(_records(log, topic)).values())
+
+
+def _records(log: Path, topic: str) -> list[Heard]:
     try:
-        records = Listener({"embedded": str(log)}).records(topic)
+        return Listener({"embedded": str(log)}).records(topic)
     except Unreachable:
-        return False  # a worker that has just begun has not made it yet
-    return any(text in json.dumps(record.value) for record in records)
+        return []  # a worker that has just begun has not made it yet
 
 
-def _newest(topics: Listener, topic: str) -> dict[str, Any]:
-    newest = {record.key: record.value for record in topics.records(topic)}
+def _newest(records: Iterable[Heard]) -> dict[str, Any]:
+    newest = {record.key: record.value for record in records}
     return {key: value for key, value in newest.items() if value is not None}
