@@ -2,8 +2,8 @@
 
 In: a call for every change of the site. Out: published decisions. `Cycles` starts one for each held site and
 cancels it when the site may move. A storm of changes collapses into one evaluation: it begins after 20 ms of quiet, and
-under changes without a pause once they have waited as long as the last evaluation took, between 20 and 200 ms. What
-changed during an evaluation that took longer is evaluated at once.
+under changes without a pause once they have waited four times as long as the last evaluation took, between 20 and 200
+ms. What changed during an evaluation that took longer is evaluated at once.
 """
 
 import asyncio
@@ -29,11 +29,13 @@ QUIET, LIMIT = 0.020, 0.200
 """Seconds without a change before an evaluation starts; the longest that it ever waits after the first change."""
 TICK = 5.0
 """Seconds after which the deciders are asked again though nothing changed."""
+SHARE = 4
+"""Without a pause, changes wait so many times as long as an evaluation takes: a fifth of the time is spent in them."""
 
 
 def patience(cost: float) -> float:
     """Seconds for which changes wait for quiet, from the first on, where an evaluation takes so many."""
-    return min(LIMIT, max(QUIET, cost))
+    return min(LIMIT, max(QUIET, SHARE * cost))
 
 
 class SiteCycle:

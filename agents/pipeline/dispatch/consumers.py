@@ -72,7 +72,8 @@ def _consume(app: faust.App, topic: Topic, name: str, dispatcher: Dispatcher, co
                     for action in await commands_of(topic, event.message):
                         if action.kind not in dispatcher.sinks:
                             continue
-                        if why := forged(action):
+                        # What another topic's record asks for we have made here, with the digest as its id.
+                        if topic is ACTIONS and (why := forged(action)):
                             await dispatcher.refuse(action, why, shared.one())
                         else:
                             dispatcher.take(action, shared.one())

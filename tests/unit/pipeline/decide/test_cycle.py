@@ -184,11 +184,11 @@ async def test_changes_that_never_pause_do_not_starve_the_evaluation() -> None:
     ("cost", "waits"),
     [
         pytest.param(0.004, 0.02, id="cheap: the quiet time"),
-        pytest.param(0.09, 0.09, id="dearer: as long as one takes"),
+        pytest.param(0.03, 0.12, id="dearer: four times as long as one takes"),
         pytest.param(1.5, 0.2, id="never longer than that"),
     ],
 )
-def test_changes_without_a_pause_wait_as_long_as_an_evaluation_takes(cost: float, waits: float) -> None:
+def test_changes_without_a_pause_wait_four_times_as_long_as_an_evaluation_takes(cost: float, waits: float) -> None:
     assert patience(cost) == waits
 
 
