@@ -9,6 +9,7 @@ import asyncio
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
@@ -40,11 +41,16 @@ async def in_background(work: Callable[[], T], name: str) -> T:
 
 
 class Beside(Generic[T]):
-    """One piece of work at a time beside the thread that asks for it, which looks whether it is done."""
+    """One piece of work at a time beside the thread that asks for it, which looks whether it is done.
+
+    Attributes:
+        took: seconds of a processor that the work has cost whose result was taken last.
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._done: list[tuple[T | None, Exception | None]] | None = None
+        self._done: list[tuple[T | None, Exception | None, float]] | None = None
+        self.took = 0.0
 
     @property
     def is_busy(self) -> bool:
@@ -53,15 +59,16 @@ class Beside(Generic[T]):
 
     def begin(self, work: Callable[[], T]) -> None:
         """Begin the work; what was under way is of no interest any more."""
-        done: list[tuple[T | None, Exception | None]] = []
+        done: list[tuple[T | None, Exception | None, float]] = []
         self._done = done
-        _begin(work, self._name, lambda result, error: done.append((result, error)))
+        # Told from the thread of the work, which has done nothing else.
+        _begin(work, self._name, lambda result, error: done.append((result, error, time.thread_time())))
 
     def take(self) -> T | None:
         """The result, once; None as long as there is none. Raises what the work has raised."""
         if not self._done:
             return None
-        ((result, error),) = self._done
+        ((result, error, self.took),) = self._done
         self._done = None
         if error is not None:
             raise error

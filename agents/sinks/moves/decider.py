@@ -49,8 +49,8 @@ PAUSE = 5.0
 AGAIN = 60.0
 """Seconds after which findings that no vMotion ends are planned for again; what is new is planned for at once."""
 REST = 4.0
-"""Seconds of rest after each second that a plan has taken, unless a person asks: whoever breaks rules again and again
-costs the worker no more than a fifth of the interpreter's time."""
+"""Seconds of rest after each second of a processor that a plan has cost, unless a person asks: whoever breaks rules
+again and again costs the worker no more than a fifth of the interpreter's time."""
 FRESH = 300.0
 """Seconds for which a command of an earlier run may be ordered once more."""
 IN_A_ROW, TROUBLE = 3, 600.0
@@ -104,7 +104,7 @@ class MoveDecider(Decider):
         self._shares.remember(earlier, now, clock())
         self._since: dict[str, float] = {}
         self._thought: frozenset[str] = frozenset()
-        self._again = self._trouble = self._begun = self._rested = 0.0
+        self._again = self._trouble = self._rested = 0.0
         self._in_a_row = 0
         self._campaign: Campaign | None = None
         self._stirred = 0.0
@@ -186,7 +186,7 @@ class MoveDecider(Decider):
             if campaign is None and now < self._rested:
                 self.wait_until(self._rested)
                 return []
-            self._thought, self._begun = ids, now
+            self._thought = ids
             self._plans.begin(snapshot, self._asked(campaign, now))
         try:
             plan = self._plans.take()
@@ -198,7 +198,7 @@ class MoveDecider(Decider):
         if plan is None:
             self.wait_until(now + LOOK)
             return []
-        self._again, self._rested = now + AGAIN, now + REST * (now - self._begun)
+        self._again, self._rested = now + AGAIN, now + REST * self._plans.took
         if plan.moves:
             self._through = self._evicting = frozenset()
             return self._order(campaign, plan.moves, snapshot, now)
@@ -221,7 +221,7 @@ class MoveDecider(Decider):
     def _without_plan(self, campaign: Campaign | None, wanted: Sequence[Finding], why: str, now: float) -> list[Action]:
         """Nothing is moved, and the evictor goes on as if nobody moved VMs."""
         self._again, self._through = now + AGAIN, None
-        self._rested = now + REST * (now - self._begun)
+        self._rested = now + REST * self._plans.took
         if campaign is not None:
             campaign.end(wanted, f"no plan could be made: {why}")
         self.wait_until(self._again)

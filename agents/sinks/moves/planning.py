@@ -27,6 +27,10 @@ class PlanMaker(Protocol[Asked_contra, Plan_co]):
     """Makes plans for a decider, one at a time."""
 
     @property
+    def took(self) -> float:
+        """Seconds of a processor that the plan has cost which was taken last, or which has failed."""
+
+    @property
     def is_busy(self) -> bool:
         """Whether there is a plan that nobody has taken, or one is being made."""
 
@@ -47,6 +51,11 @@ class PlansBeside(Generic[A, P]):
         self._options, self._make = replace(options, scheduler_names=Options().scheduler_names), make
         self._beside: Beside[tuple[P, Evaluator]] = Beside("plan")
         self._evaluator: Evaluator | None = None
+
+    @property
+    def took(self) -> float:
+        """See `PlanMaker`."""
+        return self._beside.took
 
     @property
     def is_busy(self) -> bool:

@@ -34,6 +34,8 @@ ALL = Chosen(all=True)
 class RollingNow:
     """Implements `PlanMaker`: each is made when it is taken."""
 
+    took = 0.0
+
     def __init__(self) -> None:
         self.asked: list[Chosen] = []
         self._next: tuple[Snapshot, Chosen] | None = None

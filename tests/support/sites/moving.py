@@ -35,11 +35,11 @@ def replicas(app: str, *on: str, namespace: str = "shop") -> list[Built]:
 
 
 class PlansNow:
-    """Implements `PlanMaker`: each is made when it is taken. `asked` are the terms of all."""
+    """Implements `PlanMaker`: each is made when it is taken. `asked` are the terms of all, `took` is what each takes."""
 
     def __init__(self) -> None:
         self.asked: list[RepairTerms] = []
-        self.slow = False
+        self.slow, self.took = False, 0.0
         self._next: tuple[Snapshot, RepairTerms] | None = None
 
     @property

@@ -233,6 +233,7 @@ class BesideInTurns:
 
     def __init__(self, name: str) -> None:
         self._done: asyncio.Future[Any] | None = None
+        self.took = self._takes = 0.0
 
     @property
     def is_busy(self) -> bool:
@@ -250,13 +251,14 @@ class BesideInTurns:
             except Exception as error:  # noqa: BLE001 - whoever takes it is told
                 done.set_exception(error)
 
-        loop.call_later(self.dice.random() * LONGEST if self.dice.random() < THINKS else 0.0, think)
+        self._takes = self.dice.random() * LONGEST if self.dice.random() < THINKS else 0.0
+        loop.call_later(self._takes, think)
 
     def take(self) -> Any:
         """See `Beside`."""
         if self._done is None or not self._done.done():
             return None
-        done, self._done = self._done, None
+        done, self._done, self.took = self._done, None, self._takes
         return done.result()
 
     def forget(self) -> None:

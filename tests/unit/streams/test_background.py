@@ -4,6 +4,7 @@ import asyncio
 import os
 import sys
 import threading
+import time
 
 import pytest
 
@@ -61,6 +62,17 @@ def test_a_result_is_looked_for_and_taken_once() -> None:
     assert (beside.is_busy, beside.take()) == (True, None)
     goes_on.set()
     assert (taken(beside), beside.is_busy, beside.take()) == (42, False, None)
+
+
+def test_what_work_costs_is_the_processors_time() -> None:
+    def work() -> int:
+        while time.thread_time() < 0.02:
+            pass
+        return 7
+
+    beside = Beside[int]("beside")
+    beside.begin(work)
+    assert (taken(beside), beside.took >= 0.02) == (7, True)
 
 
 def test_what_was_raised_is_raised_once() -> None:

@@ -121,11 +121,24 @@ async def test_a_plan_that_took_long_is_followed_by_a_rest_whatever_comes_meanwh
     site.plans.slow = True
     decider = site.decider(MoveSettings(wait=0, per_minute=60))
     assert site.decide(decider) == []
-    site.plans.slow = False
+    site.plans.slow, site.plans.took = False, 10.0
     await site.carry_out(decider, site.decide(decider, 10.0))
     site._objects = everything
     assert await site.run(decider, 39.0) == []
     assert len(site.plans.asked) == 1
+    assert await site.run(decider, 10.0) == ["applied", "applied"]
+
+
+async def test_a_plan_that_could_not_be_taken_for_long_is_followed_by_a_rest_for_what_it_took() -> None:
+    site = three_pairs()
+    everything = site._objects
+    site._objects = everything[:2]
+    site.plans.slow = True
+    decider = site.decider(MoveSettings(wait=0, per_minute=60))
+    assert site.decide(decider) == []
+    site.plans.slow, site.plans.took = False, 0.5  # writes have stopped meanwhile, or the machine stood still
+    await site.carry_out(decider, site.decide(decider, 3600.0))
+    site._objects = everything
     assert await site.run(decider, 10.0) == ["applied", "applied"]
 
 
@@ -134,7 +147,7 @@ async def test_a_person_waits_for_no_rest() -> None:
     site.plans.slow = True
     decider = site.decider(MoveSettings(wait=0, per_minute=60))
     site.decide(decider)
-    site.plans.slow = False
+    site.plans.slow, site.plans.took = False, 10.0
     await site.carry_out(decider, site.decide(decider, 10.0))
     site._objects += replicas("web", "n1", "n2")
     site.campaigns.begin(RepairTerms(evictions=None))
