@@ -35,7 +35,7 @@ def replicas(app: str, *on: str, namespace: str = "shop") -> list[Built]:
 
 
 class PlansNow:
-    """Implements `PlanMaker`: each is made when it is taken. `asked` are the terms of all, `took` is what each takes."""
+    """Implements `PlanMaker`: each is made when it is taken. `asked` are the terms of all, `took` what each takes."""
 
     def __init__(self) -> None:
         self.asked: list[RepairTerms] = []
