@@ -20,8 +20,8 @@ from underhost.schemas.errors import InputError
 from underhost.streams.partition import partition_of
 from underhost.streams.settings.kafka import MOST_PARTITIONS
 
-DOUBLED = 3
-"""How often the count is doubled in the answer."""
+DOUBLED, FOR_EACH = 3, 2
+"""How often the count is doubled in the answer at least; and on, until there are so many partitions for each site."""
 Placed = dict[int, list[str]]
 """The sites of each partition that has any, in order."""
 
@@ -56,7 +56,9 @@ def place(sites: Sequence[str], count: int) -> Placed:
 
 def _counts(sites: Sequence[str], now: int) -> list[int]:
     """The count there is, the same doubled, and the least beyond it in which each site is alone, if there is one."""
-    doubled = [count for times in range(1, DOUBLED + 1) if (count := now << times) <= MOST_PARTITIONS]
+    least = max(now << DOUBLED, FOR_EACH * len(sites))
+    times = range(1, MOST_PARTITIONS.bit_length())
+    doubled = [count for at in times if now << (at - 1) < least and (count := now << at) <= MOST_PARTITIONS]
     enough = next((count for count in range(now, MOST_PARTITIONS + 1) if len(place(sites, count)) == len(sites)), now)
     return sorted({now, *doubled, enough})
 

@@ -31,6 +31,19 @@ def test_each_site_is_told_its_partition_and_who_shares_it() -> None:
     )
 
 
+def test_many_sites_are_shown_counts_of_at_least_two_partitions_for_each() -> None:
+    document = json.loads(run("--place", ",".join(f"site-{n:03}" for n in range(1, 201)), "-o", "json").output)
+    assert [(one["partitions"], one["most"], one["alone"]) for one in document["counts"]] == [
+        (8, 35, 0),
+        (16, 22, 0),
+        (32, 13, 0),
+        (64, 8, 8),
+        (128, 5, 42),
+        (256, 5, 91),
+        (512, 4, 130),
+    ]
+
+
 def test_a_document_says_the_same() -> None:
     document = json.loads(run("--place", "prod-a,edge-2,edge-1", "-o", "json").output)
     assert (document["kind"], document["partitions"]) == ("Places", 8)
