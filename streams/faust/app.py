@@ -208,7 +208,8 @@ def build_app(settings: Settings, *, app_id: str, only: str | None = None) -> Un
         consumer_auto_offset_reset="earliest",
         broker_commit_interval=COMMIT_INTERVAL,
         broker_session_timeout=kafka.session_timeout,
-        broker_heartbeat_interval=min(3.0, kafka.session_timeout / 4),
+        # A member learns from the answer to its heartbeat that another one has gone.
+        broker_heartbeat_interval=min(1.0, kafka.session_timeout / 4),
         # How long a broker that does not answer is waited for is in `kafka/client.py`; this is for one that answers.
         producer_request_timeout=REQUEST,
         stream_wait_empty=False,

@@ -51,7 +51,7 @@ def test_without_servers_the_broker_is_the_embedded_file(tmp_path: Path) -> None
 def test_the_app_is_configured_by_the_settings(tmp_path: Path) -> None:
     conf = build_app(settings(tmp_path, partitions=5, session_timeout=8), app_id="underhost-prod").conf
     assert (conf.id, conf.topic_partitions, conf.broker_session_timeout) == ("underhost-prod", 5, 8.0)
-    assert conf.broker_heartbeat_interval == 2.0
+    assert conf.broker_heartbeat_interval == 1.0
     assert (conf.web_enabled, conf.table_standby_replicas) == (False, 0)
     assert str(conf.consumer_auto_offset_reset) == "earliest"
 

@@ -13,8 +13,11 @@ from aiokafka.structs import OffsetAndMetadata
 from aiokafka.util import commit_structure_validate
 from faust.types import TP
 
+from underhost.streams.faust.app import build_app
 from underhost.streams.faust.membership import Membership
 from underhost.streams.kafka.consumer import ConsumerThread, listen
+from underhost.streams.settings.kafka import KafkaSettings
+from underhost.streams.settings.model import Settings
 
 HEARTBEAT = HeartbeatRequest("underhost", 3, "member")
 SYNC = SyncGroupRequest("underhost", 3, "member", None, [])
@@ -118,6 +121,20 @@ async def test_only_what_is_still_ours_is_committed(mine: list[int], committed: 
     thread._consumer, thread.tp_last_committed_at = consumer, {}
     assert await thread._commit({TP("pods", 0): 7, TP("pods", 1): 9}) is bool(committed)
     assert {tp.partition: place.offset for tp, place in consumer.committed.items()} == committed
+
+
+async def test_a_broker_keeps_a_fetch_that_finds_nothing_no_longer_than_a_quarter_of_a_second() -> None:
+    def ignore(*ignored: Any) -> None:
+        """Nothing is read here."""
+
+    kafka = KafkaSettings(bootstrap_servers="127.0.0.1:9092")
+    transport = build_app(Settings(kafka=kafka), app_id="t").transport
+    thread = ConsumerThread(
+        transport.create_consumer(ignore, on_partitions_revoked=ignore, on_partitions_assigned=ignore)
+    )
+    consumer = thread._create_worker_consumer(transport)
+    await consumer.stop()
+    assert consumer._fetch_max_wait_ms == 250
 
 
 def test_an_error_that_aiokafka_waits_to_hand_over_is_told_at_once() -> None:
