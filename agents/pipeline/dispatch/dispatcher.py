@@ -186,6 +186,8 @@ class Dispatcher:
     async def _carry_out(self, waiting: _Backlog) -> Outcome | None:
         """What became of the command that came last; None where that is known, or another worker's to say."""
         action, message = waiting.action, waiting.events[-1].message
+        if self.wanted.was_done(action):
+            return None
         if self._is_answered(action) or await self._left(action, waiting.since) or self._is_answered(action):
             return None
         return (

@@ -2,14 +2,15 @@
 
 In: what each evaluation of the site orders, and which commands of earlier runs it would order again. Out: whether a
 command is still wanted. The topics bring commands back after a crash, and bring those of a worker that does not know
-yet that the site is another's; either may be wrong by now. So the cycle says what it stands by before it publishes, and
-a command of before waits for the first decisions of this run.
+yet that the site is another's; either may be wrong by now. A topic may also hold a command twice. So the cycle says
+what it stands by before it publishes, and a command of before waits for the first decisions of this run.
 """
 
 import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Collection, Iterable
+from typing import NamedTuple
 
 from underhost.agents.pipeline.gates.may_write import Gate
 from underhost.agents.sinks.orders import REFUSED, outcome
@@ -17,7 +18,14 @@ from underhost.schemas.records import Action, Outcome
 
 SUPERSEDED = "it was ordered before a restart or by another worker, and is not what is wanted now"
 REMEMBERED = 5_000
-"""Commands that are stood by though they have their outcome; and commands of other kinds that are known."""
+"""Commands that have their outcome and are not carried out twice; and commands of other kinds that are known."""
+
+
+class _Order(NamedTuple):
+    """A command, and how often it was ordered and not carried out yet."""
+
+    id: str
+    times: int
 
 
 class WantedCommands(Gate):
@@ -27,7 +35,7 @@ class WantedCommands(Gate):
     def __init__(self, kinds: Collection[str]) -> None:
         self._kinds = frozenset(kinds)
         self._began = 0.0
-        self._ordered: dict[tuple[str, str], str] = {}
+        self._ordered: dict[tuple[str, str], _Order] = {}
         self._done: OrderedDict[tuple[str, str], str] = OrderedDict()
         self._others: OrderedDict[str, None] = OrderedDict()
         self._earlier: frozenset[str] = frozenset()
@@ -53,14 +61,16 @@ class WantedCommands(Gate):
 
     def forget(self, kinds: Collection[str]) -> None:
         """Another worker may carry out these kinds: what was ordered is not wanted any more."""
-        self._ordered = {place: id_ for place, id_ in self._ordered.items() if place[0] not in kinds}
+        self._ordered = {place: one for place, one in self._ordered.items() if place[0] not in kinds}
 
     def order(self, actions: Iterable[Action]) -> None:
         """This run is about to order these. Of each target the newest command counts."""
         for action in actions:
             if action.kind in self._kinds:
                 place = action.kind, action.target
-                self._ordered[place] = action.id
+                known = self._ordered.get(place)
+                times = known.times if known is not None and known.id == action.id else 0
+                self._ordered[place] = _Order(action.id, times + 1)
                 self._done.pop(place, None)
             else:
                 self._others[action.id] = None
@@ -80,14 +90,24 @@ class WantedCommands(Gate):
     def done(self, action: Action) -> None:
         """The command has its outcome.
 
-        It is stood by until its target has a newer one: it may come once more, because the topic holds it twice, or
-        because the decider has read that it failed, and has ordered the very same, before this is called.
+        The decider may have read that it failed, and have ordered the very same, before this is called.
         """
         place = action.kind, action.target
-        if self._ordered.get(place) == action.id:
-            self._done[place] = self._ordered.pop(place)
+        known = self._ordered.get(place)
+        if known is not None and known.id == action.id and known.times > 1:
+            self._ordered[place] = _Order(action.id, known.times - 1)
+        elif action.kind in self._kinds and (known is None or known.id == action.id):
+            self._ordered.pop(place, None)
+            self._done[place] = action.id
             if len(self._done) > REMEMBERED:
                 self._done.popitem(last=False)
+
+    def was_done(self, action: Action) -> bool:
+        """Whether it has its outcome already, and was not ordered again: it comes because the topic holds it twice.
+
+        What it did the first time, the decider has gone on from.
+        """
+        return self._done.get((action.kind, action.target)) == action.id
 
     def is_of_this_run(self, action: Action, at: float) -> bool:
         """Whether it was ordered since the partition is ours; where others decide, only its time `at` can tell."""
@@ -110,5 +130,5 @@ class WantedCommands(Gate):
         return action.kind in self._kinds and not self._is_ordered(action) and not self._decided.is_set()
 
     def _is_ordered(self, action: Action) -> bool:
-        place = action.kind, action.target
-        return action.id in (self._ordered.get(place), self._done.get(place))
+        known = self._ordered.get((action.kind, action.target))
+        return known is not None and known.id == action.id

@@ -464,11 +464,22 @@ async def test_an_order_repeated_while_its_failure_is_being_published_is_carried
     assert (bench.results, bench.reasons) == (["failed", "failed"], ["", ""])
 
 
-async def test_a_command_that_the_topic_holds_twice_is_not_refused_once_it_has_failed() -> None:
+@pytest.mark.parametrize("earlier", [False, True], ids=["of this run", "of an earlier run"])
+async def test_a_command_that_the_topic_holds_twice_is_carried_out_once_though_it_has_failed(earlier: bool) -> None:
     bench = Bench(decided_here=("label",))
     bench.sink.result = "failed"
-    bench.wanted.decide([bench.action("same")], ())
+    bench.wanted.decide([] if earlier else [bench.action("same")], {"same"} if earlier else ())
     for _ in range(2):
+        bench.sink.gate.release()
+        await bench.order("same").acked.wait()
+    assert (bench.results, bench.reasons) == (["failed"], [""])
+
+
+async def test_a_command_that_failed_and_is_ordered_once_more_is_carried_out_once_more() -> None:
+    bench = Bench(decided_here=("label",))
+    bench.sink.result = "failed"
+    for _ in range(2):
+        bench.wanted.decide([bench.action("same")], ())
         bench.sink.gate.release()
         await bench.order("same").acked.wait()
     assert (bench.results, bench.reasons) == (["failed", "failed"], ["", ""])

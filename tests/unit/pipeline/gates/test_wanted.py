@@ -11,7 +11,7 @@ def command(number: int, kind: str) -> Action:
 def test_commands_that_another_worker_carries_out_are_not_stood_by() -> None:
     wanted = WantedCommands({"label"})
     wanted.decide([command(1, "bind"), command(2, "label")], ())
-    assert wanted._ordered == {("label", "pod/shop/p2"): "a2"}
+    assert wanted._ordered == {("label", "pod/shop/p2"): ("a2", 1)}
 
 
 def test_a_command_that_has_its_outcome_is_not_remembered() -> None:
