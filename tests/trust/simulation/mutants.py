@@ -80,7 +80,8 @@ def _writes_though_nothing_is_heard() -> None:
 
 def _refuses_what_is_ordered_again() -> None:
     def forget(self: WantedCommands, action: Action) -> None:
-        if self._ordered.get((action.kind, action.target)) == action.id:
+        known = self._ordered.get((action.kind, action.target))
+        if known is not None and known.id == action.id:
             del self._ordered[action.kind, action.target]
 
     WantedCommands.done = forget  # type: ignore[method-assign]

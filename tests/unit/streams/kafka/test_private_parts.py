@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from aiokafka import conn
+from aiokafka import AIOKafkaConsumer, conn
 from aiokafka.client import AIOKafkaClient
 from aiokafka.cluster import ClusterMetadata
 from aiokafka.conn import AIOKafkaConnection
@@ -52,6 +52,7 @@ RELIED_UPON: dict[str, list[tuple[Callable[..., Any], str]]] = {
         (Sender._sender_routine, "2380dc5e333d"),
     ],
     "consumer": [
+        (AIOKafkaConsumer.start, "2f1ba7044332"),
         (GroupCoordinator._do_heartbeat, "dc1d6632aaa6"),
         (GroupCoordinator._push_error_to_user, "743ff515bd7e"),
         (GroupCoordinator._send_req, "fa4b12e914ce"),
