@@ -299,9 +299,9 @@ class MoveDecider(Decider):
             desired, vm = desired_move(before), before.target.partition("/")[2]
             if desired is None or desired.refuse:
                 continue
-            age = self._clock() - seconds_of(desired.at)
-            if age >= LOST:
-                continue  # no vMotion takes that long
+            age, one = self._clock() - seconds_of(desired.at), self._pace.under_way.get(vm)
+            if one is None and age >= LOST:
+                continue  # no vMotion takes that long; one of this run is not judged by a clock that may be set
             is_right = bool(desired.because) and age <= FRESH
             if is_right:
                 terms = self._terms if self._campaign is None else self._campaign.terms
@@ -309,7 +309,6 @@ class MoveDecider(Decider):
                 is_right = not recheck.why_not(as_planned(vm, desired))
             asked = before.desired if is_right else {**before.desired, "follow": rfc3339(self._clock())}
             action = order(MOVE, before.target, asked, before.because, snapshot.offsets)
-            one = self._pace.under_way.get(vm)
             if one is None:
                 where, repairs = (desired.cluster, desired.from_, desired.to), bool(desired.because)
                 one = MoveUnderWay(before, [before.id], vm, *where, now, repairs=repairs)

@@ -61,10 +61,13 @@ class PlansNow:
 
 
 class MovingSite:
-    """Nodes by their hosts, and pods. `now` is the time since the start; `vcenter` is what the sink writes to."""
+    """Nodes by their hosts, and pods. `now` is the time since the start; `vcenter` is what the sink writes to.
+
+    The wall clock is `ahead` by so many seconds.
+    """
 
     def __init__(self, on: Mapping[str, str], *objects: Built, hosts: int = 4, mib: int = 0, **cluster: Any) -> None:
-        self.now = 0.0
+        self.now = self.ahead = 0.0
         self.vcenter = FakeMover({f"vm-{node}": host for node, host in on.items()})
         self.rules: list[DrsRule] = []
         self.orders: list[Action] = []
@@ -119,7 +122,7 @@ class MovingSite:
             earlier=earlier,
             outcomes=list(outcomes),
             now=self.now,
-            clock=lambda: START + self.now,
+            clock=lambda: START + self.now + self.ahead,
         )
 
     def decide(self, decider: MoveDecider, after: float = 0.0) -> list[Action]:

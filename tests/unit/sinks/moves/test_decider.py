@@ -427,6 +427,16 @@ async def test_a_move_that_vcenter_has_begun_counts_though_nobody_wants_it_any_m
     assert site.vcenter.moves == [("vm-n2", "h2")]
 
 
+def test_a_move_whose_answer_is_lost_is_followed_though_the_wall_clock_jumps_by_hours() -> None:
+    site = a_pair()
+    decider = site.decider()
+    [first] = site.decide(decider)
+    decider.observe(outcome(first, "failed", LOST), site.now)
+    site.ahead = 7200.0
+    [followed] = site.decide(decider, 5.0)
+    assert followed.desired == {**first.desired, "follow": "2026-01-01T02:00:05.000Z"}
+
+
 async def test_a_move_of_a_maintenance_is_only_followed_by_the_mover() -> None:
     site = a_pair()
     [before] = site.decide(site.decider())
