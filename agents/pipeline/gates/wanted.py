@@ -21,7 +21,7 @@ REMEMBERED = 5_000
 """Commands that have their outcome and are not carried out twice; and commands of other kinds that are known."""
 
 
-class _Order(NamedTuple):
+class _CountedOrder(NamedTuple):
     """A command, and how often it was ordered and not carried out yet."""
 
     id: str
@@ -35,7 +35,7 @@ class WantedCommands(Gate):
     def __init__(self, kinds: Collection[str]) -> None:
         self._kinds = frozenset(kinds)
         self._began = 0.0
-        self._ordered: dict[tuple[str, str], _Order] = {}
+        self._ordered: dict[tuple[str, str], _CountedOrder] = {}
         self._done: OrderedDict[tuple[str, str], str] = OrderedDict()
         self._others: OrderedDict[str, None] = OrderedDict()
         self._earlier: frozenset[str] = frozenset()
@@ -70,7 +70,7 @@ class WantedCommands(Gate):
                 place = action.kind, action.target
                 known = self._ordered.get(place)
                 times = known.times if known is not None and known.id == action.id else 0
-                self._ordered[place] = _Order(action.id, times + 1)
+                self._ordered[place] = _CountedOrder(action.id, times + 1)
                 self._done.pop(place, None)
             else:
                 self._others[action.id] = None
@@ -95,7 +95,7 @@ class WantedCommands(Gate):
         place = action.kind, action.target
         known = self._ordered.get(place)
         if known is not None and known.id == action.id and known.times > 1:
-            self._ordered[place] = _Order(action.id, known.times - 1)
+            self._ordered[place] = _CountedOrder(action.id, known.times - 1)
         elif action.kind in self._kinds and (known is None or known.id == action.id):
             self._ordered.pop(place, None)
             self._done[place] = action.id

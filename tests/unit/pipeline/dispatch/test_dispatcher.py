@@ -465,7 +465,7 @@ async def test_an_order_repeated_while_its_failure_is_being_published_is_carried
 
 
 @pytest.mark.parametrize("earlier", [False, True], ids=["of this run", "of an earlier run"])
-async def test_a_command_that_the_topic_holds_twice_is_carried_out_once_though_it_has_failed(earlier: bool) -> None:
+async def test_a_command_that_the_topic_holds_twice_is_carried_out_once_though_it_failed(earlier: bool) -> None:
     bench = Bench(decided_here=("label",))
     bench.sink.result = "failed"
     bench.wanted.decide([] if earlier else [bench.action("same")], {"same"} if earlier else ())

@@ -129,7 +129,7 @@ async def test_a_plan_that_took_long_is_followed_by_a_rest_whatever_comes_meanwh
     assert await site.run(decider, 10.0) == ["applied", "applied"]
 
 
-async def test_a_plan_that_could_not_be_taken_for_long_is_followed_by_a_rest_for_what_it_took() -> None:
+async def test_a_plan_that_nobody_could_take_is_followed_by_a_rest_for_what_it_took() -> None:
     site = three_pairs()
     everything = site._objects
     site._objects = everything[:2]
@@ -427,7 +427,7 @@ async def test_a_move_that_vcenter_has_begun_counts_though_nobody_wants_it_any_m
     assert site.vcenter.moves == [("vm-n2", "h2")]
 
 
-def test_a_move_whose_answer_is_lost_is_followed_though_the_wall_clock_jumps_by_hours() -> None:
+def test_a_move_whose_answer_is_lost_is_followed_though_the_wall_clock_jumps() -> None:
     site = a_pair()
     decider = site.decider()
     [first] = site.decide(decider)

@@ -123,7 +123,7 @@ async def test_only_what_is_still_ours_is_committed(mine: list[int], committed: 
     assert {tp.partition: place.offset for tp, place in consumer.committed.items()} == committed
 
 
-async def test_a_broker_keeps_a_fetch_that_finds_nothing_no_longer_than_a_quarter_of_a_second() -> None:
+async def test_a_broker_keeps_an_empty_fetch_for_a_quarter_of_a_second() -> None:
     def ignore(*ignored: Any) -> None:
         """Nothing is read here."""
 
