@@ -68,9 +68,7 @@ class WantedCommands(Gate):
         for action in actions:
             if action.kind in self._kinds:
                 place = action.kind, action.target
-                known = self._ordered.get(place)
-                times = known.times if known is not None and known.id == action.id else 0
-                self._ordered[place] = _CountedOrder(action.id, times + 1)
+                self._ordered[place] = _CountedOrder(action.id, self._times(action) + 1)
                 self._done.pop(place, None)
             else:
                 self._others[action.id] = None
@@ -92,11 +90,10 @@ class WantedCommands(Gate):
 
         The decider may have read that it failed, and have ordered the very same, before this is called.
         """
-        place = action.kind, action.target
-        known = self._ordered.get(place)
-        if known is not None and known.id == action.id and known.times > 1:
-            self._ordered[place] = _CountedOrder(action.id, known.times - 1)
-        elif action.kind in self._kinds and (known is None or known.id == action.id):
+        place, times = (action.kind, action.target), self._times(action)
+        if times > 1:
+            self._ordered[place] = _CountedOrder(action.id, times - 1)
+        elif action.kind in self._kinds and (times or place not in self._ordered):
             self._ordered.pop(place, None)
             self._done[place] = action.id
             if len(self._done) > REMEMBERED:
@@ -130,5 +127,9 @@ class WantedCommands(Gate):
         return action.kind in self._kinds and not self._is_ordered(action) and not self._decided.is_set()
 
     def _is_ordered(self, action: Action) -> bool:
+        return self._times(action) > 0
+
+    def _times(self, action: Action) -> int:
+        """How often it was ordered and not carried out yet."""
         known = self._ordered.get((action.kind, action.target))
-        return known is not None and known.id == action.id
+        return known.times if known is not None and known.id == action.id else 0

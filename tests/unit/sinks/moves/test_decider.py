@@ -5,6 +5,7 @@ from support.build import a_pod, a_workload
 from support.sites.moving import MovingSite, replicas
 
 from underhost.agents.planner.terms import RepairTerms
+from underhost.agents.sinks.moves.decider import MoveDecider
 from underhost.agents.sinks.moves.drs_turn import DrsTurn
 from underhost.agents.sinks.orders import order, outcome
 from underhost.schemas.errors import Refused
@@ -114,31 +115,30 @@ def test_a_plan_that_is_being_made_keeps_nobody_waiting() -> None:
     assert len(site.decide(decider, 0.5)) == 1
 
 
-async def test_a_plan_that_took_long_is_followed_by_a_rest_whatever_comes_meanwhile() -> None:
+async def after_a_plan(took: float, taken: float) -> tuple[MovingSite, MoveDecider]:
+    """One pair was parted by a plan that took so many seconds and was taken after so many; the other two are new."""
     site = three_pairs()
     everything = site._objects
     site._objects = everything[:2]
     site.plans.slow = True
     decider = site.decider(MoveSettings(wait=0, per_minute=60))
     assert site.decide(decider) == []
-    site.plans.slow, site.plans.took = False, 10.0
-    await site.carry_out(decider, site.decide(decider, 10.0))
+    site.plans.slow, site.plans.took = False, took
+    await site.carry_out(decider, site.decide(decider, taken))
     site._objects = everything
+    return site, decider
+
+
+async def test_a_plan_that_took_long_is_followed_by_a_rest_whatever_comes_meanwhile() -> None:
+    site, decider = await after_a_plan(took=10.0, taken=10.0)
     assert await site.run(decider, 39.0) == []
     assert len(site.plans.asked) == 1
     assert await site.run(decider, 10.0) == ["applied", "applied"]
 
 
 async def test_a_plan_that_nobody_could_take_is_followed_by_a_rest_for_what_it_took() -> None:
-    site = three_pairs()
-    everything = site._objects
-    site._objects = everything[:2]
-    site.plans.slow = True
-    decider = site.decider(MoveSettings(wait=0, per_minute=60))
-    assert site.decide(decider) == []
-    site.plans.slow, site.plans.took = False, 0.5  # writes have stopped meanwhile, or the machine stood still
-    await site.carry_out(decider, site.decide(decider, 3600.0))
-    site._objects = everything
+    # Writes have stopped meanwhile, or the machine stood still.
+    site, decider = await after_a_plan(took=0.5, taken=3600.0)
     assert await site.run(decider, 10.0) == ["applied", "applied"]
 
 
