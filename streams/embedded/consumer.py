@@ -7,6 +7,7 @@ assignor, recovery and flow control run unchanged; this does what Kafka's group 
 import asyncio
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from faust.transport import base
@@ -182,10 +183,9 @@ class LogConsumer(base.Consumer):  # type: ignore[misc]
             left = deadline - time.monotonic()
             if found or left <= 0 or not self.flow_active or self.should_stop:
                 return found
-            try:
-                await asyncio.wait_for(arrived.wait(), min(left, POLL_SECONDS))
-            except TimeoutError:
-                continue
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(left, POLL_SECONDS)):  # without the task that `wait_for` makes
+                    await arrived.wait()
 
     async def _read(self, partitions: set[TP]) -> dict[TP, list[Entry]]:
         found: dict[TP, list[Entry]] = {}

@@ -32,6 +32,8 @@ COMMIT_APART, BUSY_APART = 0.002, 0.010
 """Seconds from the end of a commit to the next one. The longer pause follows a commit of more than `BUSY` records: a
 stream of records is written in few commits, while a single change is passed on at once."""
 BUSY = 4
+AT_LEISURE = 0.05
+"""Seconds that a record for which nobody waits may wait for a commit that is made anyway."""
 COMPACT_EVERY = 60.0
 
 T = TypeVar("T")
@@ -57,6 +59,7 @@ class Log:
         self._partitions: dict[TopicPartition, Partition] = {}
         self._committed: dict[tuple[str, TopicPartition], int] = {}
         self._batch = Transaction()
+        self._later: asyncio.TimerHandle | None = None
         self._closing = False
 
     # ------------------------------------------------------------------------------------------------ open and close
@@ -79,6 +82,8 @@ class Log:
         self._closing = True
         with suppress(BackendError):
             await self._drain()
+        if self._later is not None:
+            self._later.cancel()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -146,11 +151,13 @@ class Log:
         headers: Headers = (),
         *,
         on_disk: bool = False,
+        at_leisure: bool = False,
     ) -> int:
         """Append a record without a future of its own (`flush` waits for all); returns the offset it will have.
 
         `on_disk` forces it, and all before it, to the disk whatever the durability of the log: a power cut takes only
-        the end of a write-ahead log. Raises Refused after a failed write.
+        the end of a write-ahead log. A record written `at_leisure` asks for no commit of its own: the next one takes
+        it. Raises Refused after a failed write.
         """
         self._check()
         partition = self._partitions.get(tp)
@@ -161,8 +168,17 @@ class Log:
         batch.entries.setdefault(tp, []).append(Entry(offset, timestamp, key, value, headers))
         batch.records += 1
         batch.on_disk = batch.on_disk or on_disk
-        self._wake.set()
+        partition.is_followed = not at_leisure
+        if not at_leisure:
+            self._wake.set()
+        elif self._later is None:
+            self._later = asyncio.get_running_loop().call_later(AT_LEISURE, self._wake_for_the_rest)
         return offset
+
+    def _wake_for_the_rest(self) -> None:
+        self._later = None
+        if self._batch:
+            self._wake.set()
 
     async def room(self) -> None:
         """Wait while too many records are pending."""

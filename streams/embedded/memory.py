@@ -14,9 +14,13 @@ TAIL_BYTES = 1 << 20
 
 
 class Partition:
-    """A partition in memory: its bounds and its newest records."""
+    """A partition in memory: its bounds and its newest records.
 
-    __slots__ = ("end", "first", "next", "number", "progress", "size", "tail")
+    Attributes:
+        is_followed: whether somebody reads the records soon after they come; what is not is read from the disk alone.
+    """
+
+    __slots__ = ("end", "first", "is_followed", "next", "number", "progress", "size", "tail")
 
     def __init__(self, number: int, first: int = 0, end: int = 0) -> None:
         self.number = number
@@ -25,16 +29,20 @@ class Partition:
         self.tail: list[Entry] = []
         self.size = 0
         self.progress = Progress()
+        self.is_followed = True
 
     def extend(self, entries: list[Entry]) -> None:
         """Committed records become readable."""
+        self.end = entries[-1].offset + 1
+        if not self.is_followed:
+            self.tail, self.size = [], 0
+            return
         self.tail += entries
         self.size += sum(map(_size, entries))
         while self.size > TAIL_BYTES and len(self.tail) > 1:
             half = len(self.tail) // 2
             self.size -= sum(map(_size, self.tail[:half]))
             del self.tail[:half]
-        self.end = entries[-1].offset + 1
 
     def drop(self, removed: set[int]) -> None:
         """Compaction removed these offsets."""

@@ -175,12 +175,12 @@ class Producer(base.Producer):  # type: ignore[misc]
     def put_change(self, topic: str, partition: int, key: bytes | None, value: bytes | None) -> bool:
         """Append a table's change; False, without doing anything, where the changelog is not declared yet.
 
-        It is on disk before any offset that is committed later.
+        It is on disk before any offset that is committed later; nobody waits for it, so it makes no commit of its own.
         """
         log = self.embedded
         if log.partition_count(topic) is None:
             return False
-        log.put((topic, partition), key, value, int(time.time() * 1000))
+        log.put((topic, partition), key, value, int(time.time() * 1000), at_leisure=True)
         return True
 
     async def send_and_wait(self, *args: Any, **options: Any) -> RecordMetadata:

@@ -19,7 +19,7 @@ class Contact:
         self._clock = clock
         self._heard: dict[str, float] = {}
         self._open: set[str] = set()
-        self._answered = float("-inf")
+        self._answered = self._oldest = float("-inf")
 
     def hear(self, kind: str) -> None:
         """A part of its list, a change or a bookmark has arrived."""
@@ -52,8 +52,9 @@ class Contact:
     def silent(self, bound: float) -> str:
         """What has been silent for `bound` seconds or longer, for people; "" where nothing has."""
         now = self._clock()
-        if now - self._answered < bound and self._heard.keys() <= self._open:
-            return ""  # asked before each write
+        if now - self._oldest < bound:
+            return ""  # asked before each write; no kind was heard of earlier than it was at the last look
+        self._oldest = min(map(self._last, self._heard), default=self._oldest)
         kinds = sorted(kind for kind in self._heard if now - self._last(kind) >= bound)
         if not kinds:
             return ""

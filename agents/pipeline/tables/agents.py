@@ -222,7 +222,8 @@ class Tables:
             if topic.source is not None and key.kind != LISTED:
                 self._late[topic.short].add(message.key)
             return None
-        self._late[topic.short].discard(message.key)
+        if topic.short in self._late:
+            self._late[topic.short].discard(message.key)
         self._set_row(topic, key, record, message)
         if listed and isinstance(record, Listed) and not record.doubt:
             await self._forget_ghosts(topic, key.site, record.count, message)
@@ -261,8 +262,7 @@ class Tables:
 
     def _follow_term(self, topic: Topic, site: str, message: Any) -> None:
         """Keep the newest term of the topic and site, over restarts, too. Raises LateRecord for an older one."""
-        said = header_of(message.headers, TERM)
-        if not said or topic in SEVERAL:
+        if topic in SEVERAL or not (said := header_of(message.headers, TERM)):
             return
         table, row_key = self._tables[topic.short], terms.row_key(site)
         row = _stored(table).get(row_key)

@@ -37,11 +37,7 @@ def is_term(key: bytes) -> bool:
 
 def header_of(headers: Mapping[str, bytes] | Iterable[tuple[str, bytes]] | None, name: str) -> str:
     """A header of a Faust message, whose headers have one of several forms; "" where it is absent."""
-    pairs = headers.items() if isinstance(headers, Mapping) else headers
-    for key, value in pairs or ():
-        if key == name:
-            return bytes(value).decode("utf-8", "replace")
-    return ""
+    return bytes(dict(headers or ()).get(name) or b"").decode("utf-8", "replace")
 
 
 @lru_cache(64)  # asked with each record, and the same row until the next term

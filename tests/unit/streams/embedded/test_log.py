@@ -5,6 +5,7 @@ import sqlite3
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,6 +52,58 @@ async def test_records_put_without_a_future_are_on_disk_after_a_flush_in_order(l
     await log.flush()
     assert rows_on_disk(log.path) == [b"a", b"b", b"c", b"d"]
     assert (await sent, log.end(TP)) == (2, 4)
+
+
+async def test_a_record_written_at_leisure_goes_to_disk_with_the_next_one_in_order(log: Log) -> None:
+    assert log.put(TP, b"k", b"row", 1, at_leisure=True) == 0
+    await log.append(("t", 1), b"k", b"prompt", 1)
+    assert sorted(rows_on_disk(log.path)) == [b"prompt", b"row"]
+    assert log.end(TP) == 1
+
+
+async def test_a_record_written_at_leisure_makes_no_commit_of_its_own(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commits: list[int] = []
+
+    def append(db: sqlite3.Connection, records: list[Any], *rest: Any, **options: Any) -> None:
+        commits.append(len(records))
+        write(db, records, *rest, **options)
+
+    write = log_module.store.append
+    monkeypatch.setattr(log_module.store, "append", append)
+    monkeypatch.setattr(log_module, "AT_LEISURE", 3600.0)
+    for _ in range(20):
+        log.put(TP, b"k", b"row", 1, at_leisure=True)
+        await asyncio.to_thread(rows_on_disk, log.path)  # time enough for a commit, if one was asked for
+    await log.append(("t", 1), b"k", b"prompt", 1)
+    assert commits == [21]
+
+
+async def test_a_record_written_at_leisure_is_readable_in_the_end_though_no_other_follows(log: Log) -> None:
+    log.put(TP, b"k", b"row", 1, at_leisure=True)
+    await asyncio.wait_for(log.wait_beyond({TP: 0}), 30)
+    assert rows_on_disk(log.path) == [b"row"]
+
+
+async def test_records_written_at_leisure_are_not_kept_in_memory_and_are_read_whole(log: Log) -> None:
+    await log.append(TP, b"k", b"a", 1)
+    log.put(TP, b"k", b"b", 1, at_leisure=True)
+    await log.flush()
+    await log.append(TP, b"k", b"c", 1)
+    log.put(TP, b"k", b"d", 1, at_leisure=True)
+    await log.flush()
+    assert log._partitions[TP].tail == []
+    assert [entry.value for entry in await log.read(TP, 0, 10)] == [b"a", b"b", b"c", b"d"]
+
+
+async def test_a_closed_log_has_written_what_was_left_for_the_next_commit(tmp_path: Path) -> None:
+    log = Log(tmp_path / "log.db")
+    await log.open()
+    await log.create_topic("t", 1, {})
+    log.put(TP, b"k", b"row", 1, at_leisure=True)
+    await log.close()
+    assert rows_on_disk(log.path) == [b"row"]
 
 
 async def test_offsets_count_per_partition(log: Log) -> None:
