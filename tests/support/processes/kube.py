@@ -13,6 +13,8 @@ from pathlib import Path
 from support.processes.ports import free_ports
 
 START_TIMEOUT = 120.0
+AUDIT_LOG_SIZE = 100_000
+"""MB. The server would turn its log of writes over after 100, and whoever reads it on would miss what came before."""
 ADMIN_TOKEN = "admintoken"
 NOBODY_TOKEN = "nobodytoken"
 """The token of a user without any rights: what it asks for is answered 403."""
@@ -127,6 +129,7 @@ def _api_flags(folder: Path, etcd: str, port: int, key: Path, tokens: Path) -> l
         "--service-account-issuer=https://kubernetes.default.svc",
         "--service-cluster-ip-range=10.96.0.0/16",
         "--disable-admission-plugins=ServiceAccount",
+        f"--audit-log-maxsize={AUDIT_LOG_SIZE}",
     ]
 
 
