@@ -2,13 +2,16 @@
 
 from msgspec import Struct, field
 
+HOST_STATES = CONNECTED, MAINTENANCE, DISCONNECTED = ("connected", "maintenance", "disconnected")
+"""Only a connected host takes VMs; of a disconnected one vCenter hears nothing."""
+
 
 class _VSphereObject(Struct, frozen=True, omit_defaults=True, rename="camel"):
     """Base: frozen, camelCase on the wire, defaults left out."""
 
 
 class Host(_VSphereObject, frozen=True):
-    """An ESXi host. `id` is its moref (`host-12`); `state` is connected, maintenance or disconnected.
+    """An ESXi host. `id` is its moref (`host-12`); `state` is one of `HOST_STATES`.
 
     `datastores` and `networks` are the morefs (or names) of those that it reaches; where none is named, nobody knows.
     """
@@ -16,7 +19,7 @@ class Host(_VSphereObject, frozen=True):
     name: str
     id: str = ""
     cluster: str = ""
-    state: str = "connected"
+    state: str = CONNECTED
     cpu_mhz: int = 0
     memory_mib: int = field(default=0, name="memoryMiB")
     labels: dict[str, str] = {}

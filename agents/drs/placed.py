@@ -14,6 +14,7 @@ from underhost.agents.drs.asked import AskedByParty
 from underhost.agents.site.changes import changed_keys
 from underhost.agents.site.owners import application_of, pinned
 from underhost.agents.site.snapshot import Snapshot
+from underhost.schemas.vsphere import CONNECTED
 
 
 class PlacedPod(NamedTuple):
@@ -87,7 +88,7 @@ class PlacedPods:
             slots.update(self._claim(snapshot, name))
         for slot in slots:
             self._see(snapshot, slot, changes)
-        usable = Counter(host.cluster for host in snapshot.hosts.values() if host.state == "connected")
+        usable = Counter(host.cluster for host in snapshot.hosts.values() if host.state == CONNECTED)
         if usable != self.usable:
             before, self.usable = self.usable, usable
             changes.parts.update(part for part in self.parts if before[part.cluster] != usable[part.cluster])

@@ -17,6 +17,7 @@ from underhost.agents.compiled.model import Model
 from underhost.agents.drs.cliques import bits
 from underhost.agents.site.owners import pinned
 from underhost.agents.site.snapshot import Snapshot
+from underhost.schemas.vsphere import CONNECTED
 
 
 class Edge(NamedTuple):
@@ -147,7 +148,7 @@ def clusters_of(snapshot: Snapshot, model: Model) -> list[ClusterVms]:
         host, node = snapshot.hosts.get(joined.host), model.nodes.index.get(name)
         if host is not None and host.cluster and node is not None:
             members[host.cluster][joined.vm] = (node, joined.host)
-    usable = Counter(host.cluster for host in snapshot.hosts.values() if host.state == "connected")
+    usable = Counter(host.cluster for host in snapshot.hosts.values() if host.state == CONNECTED)
     return [
         ClusterVms(
             name,

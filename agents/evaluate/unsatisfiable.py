@@ -21,6 +21,7 @@ from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.records import Domain, Finding
 from underhost.schemas.severities import UNSATISFIABLE
 from underhost.schemas.shares import Capped, Shares
+from underhost.schemas.vsphere import CONNECTED
 
 RULE = "PhysicalHost"
 REASON_TOO_MANY = "more pods must be apart than hosts are usable"
@@ -154,7 +155,7 @@ class UncountedTerms:
 
 def _usable(snapshot: Snapshot) -> "Counter[str]":
     """The usable hosts of each cluster."""
-    return Counter(host.cluster for host in snapshot.hosts.values() if host.state == "connected")
+    return Counter(host.cluster for host in snapshot.hosts.values() if host.state == CONNECTED)
 
 
 def unsatisfiable_findings(snapshot: Snapshot, graphs: Sequence[VmGraph], near: Sequence[Gathering]) -> list[Finding]:

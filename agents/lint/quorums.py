@@ -13,6 +13,7 @@ from underhost.agents.lint.view import View
 from underhost.agents.site.places import HOST, place_of
 from underhost.schemas.kubernetes import QUORUM_ANNOTATION, Metadata
 from underhost.schemas.severities import DRIFT, UNSATISFIABLE
+from underhost.schemas.vsphere import CONNECTED
 
 _AT = f"metadata.annotations[{QUORUM_ANNOTATION}]"
 
@@ -52,7 +53,7 @@ def exceeds_hosts(view: View, one: Quorum) -> Iterator[Complaint]:
         return
     places = {place_of(view.snapshot, node) for node in view.snapshot.nodes}
     known = all(place.kind == HOST for place in places)
-    closed = {ref for ref, host in view.snapshot.hosts.items() if host.state != "connected"}
+    closed = {ref for ref, host in view.snapshot.hosts.items() if host.state != CONNECTED}
     hosts = ({place.id for place in places} | view.snapshot.hosts.keys()) - closed
     needed = -(-one.size // one.spare)
     if places and known and len(hosts) < needed:

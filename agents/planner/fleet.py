@@ -17,8 +17,8 @@ from underhost.agents.drs.cliques import bits
 from underhost.agents.drs.names import AFFINITY, ANTI_AFFINITY, VM_HOST
 from underhost.agents.drs.vm_graph import Concerns, VmGraph, vm_graphs
 from underhost.agents.site.snapshot import Snapshot
-from underhost.agents.whatif.hosts import CONNECTED, DISCONNECTED, MHZ_OF_A_VCPU, kept_free
-from underhost.schemas.vsphere import DISABLED, MANUAL, Cluster, DrsRule, Host, Vm
+from underhost.agents.whatif.hosts import MHZ_OF_A_VCPU, kept_free
+from underhost.schemas.vsphere import CONNECTED, DISABLED, DISCONNECTED, MANUAL, Cluster, DrsRule, Host, Vm
 
 T = TypeVar("T")
 ANOTHER = "another host"

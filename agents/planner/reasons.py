@@ -24,7 +24,7 @@ from underhost.agents.planner.fleet import (
     VmCluster,
 )
 from underhost.agents.planner.goals import Goals
-from underhost.agents.whatif.hosts import CONNECTED
+from underhost.schemas.vsphere import CONNECTED
 
 NO_ORDER = "the moves that would end it wait for one another: no order of them keeps every rule"
 WHOLE = 400

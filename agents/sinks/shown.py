@@ -14,6 +14,7 @@ from underhost.agents.site.fault import Fault
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.kubernetes import Node, Pod
 from underhost.schemas.records import Action
+from underhost.schemas.vsphere import MAINTENANCE
 
 Shown = Callable[[Snapshot], bool]
 
@@ -119,7 +120,7 @@ def maintenance_shown(action: Action, picture: Snapshot) -> Shown:
 
     def shown(now: Snapshot) -> bool:
         host = now.hosts.get(ref)
-        return host is None or (host.state == "maintenance") == enter
+        return host is None or (host.state == MAINTENANCE) == enter
 
     return shown
 

@@ -11,9 +11,12 @@ from underhost.agents.site.owners import FINISHED
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.documents import NotJudged
 from underhost.schemas.kubernetes import DEFAULT_SCHEDULER, Pod
+from underhost.schemas.vsphere import DISCONNECTED
 
 PHYSICAL_HOST = "PhysicalHost"
 NO_INVENTORY, NO_HOST, UNKNOWN = "no inventory", "the inventory holds no host", "their hosts are not known"
+AWAY = "vCenter has lost their hosts"
+"""Where their VMs run is what vCenter knew last: HA may have started them elsewhere, and does within seconds."""
 PENDING, NO_NODE, NONE, ANOTHER_SCHEDULER = "pending", "no node", "there are none", "of another scheduler"
 
 
@@ -38,8 +41,10 @@ def hosts_not_judged(snapshot: Snapshot) -> list[NotJudged]:
         why = NO_HOST if snapshot.vsphere else f"no node has the label {label}" if label else NO_INVENTORY
         return [NotJudged(PHYSICAL_HOST, why)]
     unknown = sum(name not in joined or not joined[name].host for name in snapshot.nodes)
-    why = f"without the label {label}" if label else UNKNOWN
-    return [NotJudged(f"{PHYSICAL_HOST} on {counted(unknown, 'node')}", why)] if unknown else []
+    lost = {ref for ref, host in snapshot.hosts.items() if host.state == DISCONNECTED}
+    away = sum(joined[name].host in lost for name in snapshot.nodes if name in joined) if lost else 0
+    whys = ((unknown, f"without the label {label}" if label else UNKNOWN), (away, AWAY))
+    return [NotJudged(f"{PHYSICAL_HOST} on {counted(nodes, 'node')}", why) for nodes, why in whys if nodes]
 
 
 def pods_not_judged(pods: int, waiting: int, nodes: int) -> list[NotJudged]:

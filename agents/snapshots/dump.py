@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.kubernetes import encode
-from underhost.schemas.vsphere import Cluster, DrsRule, Host, Inventory, Vm
+from underhost.schemas.vsphere import DISCONNECTED, Cluster, DrsRule, Host, Inventory, Vm
 
 T = TypeVar("T", Host, Vm, Cluster, DrsRule)
 VERSION, TYPE = attrgetter("api_version"), attrgetter("kind", "api_version")
@@ -51,7 +51,7 @@ def _inventory(snapshot: Snapshot) -> dict[str, Any]:
     vms = [_bare(vm) for vm in snapshot.vms.values()]
     hosts = [_bare(host) for host in snapshot.hosts.values()]
     unlisted = sorted({vm.host for vm in vms} - {"", *snapshot.hosts})
-    hosts += [Host(name=ref, id=ref, state="disconnected") for ref in unlisted]
+    hosts += [Host(name=ref, id=ref, state=DISCONNECTED) for ref in unlisted]
     clusters = [_with_rules(snapshot, cluster) for cluster in snapshot.clusters.values()]
     tree: dict[str, Any] = msgspec.to_builtins(Inventory(hosts=hosts, vms=vms, clusters=clusters))
     for vm in tree["vms"]:

@@ -12,11 +12,11 @@ from msgspec.structs import replace
 
 from underhost.agents.site.join import located
 from underhost.agents.site.owners import pinned
-from underhost.agents.whatif import hosts as vsphere
 from underhost.agents.whatif import nodes as marks
 from underhost.agents.whatif import steps as s
 from underhost.agents.whatif.additions import add
 from underhost.agents.whatif.budgets import Allowances
+from underhost.agents.whatif.hosts import Moves
 from underhost.agents.whatif.pods import (
     BOUND,
     DAEMON_SET,
@@ -31,6 +31,7 @@ from underhost.agents.whatif.pods import (
 from underhost.agents.whatif.world import World
 from underhost.schemas.documents import Move, VmMove
 from underhost.schemas.kubernetes import Node
+from underhost.schemas.vsphere import DISCONNECTED, MAINTENANCE
 
 
 def take(world: World, step: s.Step) -> None:
@@ -160,7 +161,7 @@ def _fail(world: World, step: s.Fail) -> None:
     named = [world.target(one).partition("/") for one in step.targets]
     lost = {world.node(name) for kind, _, name in named if kind == s.NODE}
     dead = [world.host(name) for kind, _, name in named if kind == s.HOST]
-    world.set_hosts(dead, vsphere.DISCONNECTED)
+    world.set_hosts(dead, DISCONNECTED)
     hosts = world.fleet.hosts(world.snapshot)
     moves = hosts.restart(dead) if step.ha else [(vm, None) for ref in dead for vm in hosts.on[ref]]
     stopped = {vm.ref: replace(vm, power="off") for vm, target in moves if target is None}
@@ -203,11 +204,11 @@ def _maintain(world: World, step: s.Maintain) -> None:
     moves = world.fleet.hosts(world.snapshot).evacuate(ref)
     _move(world, moves)
     if all(target is not None for _, target in moves):
-        world.set_hosts([ref], vsphere.MAINTENANCE)
+        world.set_hosts([ref], MAINTENANCE)
     world.settle("maintain")
 
 
-def _move(world: World, moves: vsphere.Moves) -> None:
+def _move(world: World, moves: Moves) -> None:
     """VMs are on other hosts from now on; those that nobody takes stay, and are told of."""
     if not moves:
         return

@@ -13,7 +13,6 @@ from underhost.agents.schedule.progress import told
 from underhost.agents.site.owners import FINISHED, pinned
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.agents.whatif.acts import take
-from underhost.agents.whatif.hosts import CONNECTED
 from underhost.agents.whatif.outcome import Before, outcome
 from underhost.agents.whatif.plan import NO_MANIFESTS
 from underhost.agents.whatif.steps import HOST, Fail
@@ -23,6 +22,7 @@ from underhost.schemas.documents import Target, WhatIf, WhatIfList
 from underhost.schemas.errors import InputError
 from underhost.schemas.manifests import Manifest
 from underhost.schemas.severities import SEVERITIES
+from underhost.schemas.vsphere import CONNECTED
 
 if TYPE_CHECKING:
     import polars as pl

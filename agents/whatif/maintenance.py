@@ -24,7 +24,7 @@ from underhost.agents.evaluate.tables import FindingSet
 from underhost.agents.schedule.progress import told
 from underhost.agents.site.not_judged import counted
 from underhost.agents.site.snapshot import Options, Snapshot
-from underhost.agents.whatif.hosts import CONNECTED, DISCONNECTED, MAINTENANCE, MHZ_OF_A_VCPU, Hosts, kept_free
+from underhost.agents.whatif.hosts import MHZ_OF_A_VCPU, Hosts, kept_free
 from underhost.agents.whatif.outcome import Before
 from underhost.agents.whatif.rolling import Places, RollingCase, Unit, Wave, hindered, least_waves, rolling
 from underhost.agents.whatif.world import World
@@ -32,7 +32,7 @@ from underhost.schemas.documents import BlockedHost, MaintenancePlan, Maintenanc
 from underhost.schemas.errors import InputError
 from underhost.schemas.near import did_you_mean
 from underhost.schemas.records import Finding
-from underhost.schemas.vsphere import Vm
+from underhost.schemas.vsphere import CONNECTED, DISCONNECTED, MAINTENANCE, Vm
 
 NO_ROOM, RULES = "no other host of its cluster has room", "rules or quorums keep it from every host that has room"
 TOGETHER, AWAY = "its VMs fit the other hosts one by one, but not all of them", "it is not connected"

@@ -11,11 +11,10 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.structs import replace
 
 from underhost.schemas.errors import BadObjectError
-from underhost.schemas.vsphere import AUTOMATION, DISABLED, Inventory
+from underhost.schemas.vsphere import AUTOMATION, DISABLED, HOST_STATES, Inventory
 from underhost.streams.files.faults import fault_of
 
 WRITES = "`underhost inventory` writes one from vCenter"
-STATES = ("connected", "maintenance", "disconnected")
 POWERS = ("on", "off")
 RULE_TYPES = ("anti-affinity", "affinity", "vm-host", "other")
 _LARGE, _LEAST_PART = 1 << 20, 8
@@ -96,7 +95,7 @@ def _repair(value: dict[str, Any]) -> None:
 
 def _check(value: dict[str, Any], inventory: Inventory, file: str) -> None:
     for index, host in enumerate(inventory.hosts):
-        _one_of(host.state, STATES, f"hosts[{index}].state", file)
+        _one_of(host.state, HOST_STATES, f"hosts[{index}].state", file)
         if not host.name:
             raise BadObjectError("must not be empty", field=f"hosts[{index}].name", file=file)
     for index, vm in enumerate(inventory.vms):

@@ -7,6 +7,7 @@ that vSphere HA and the node lifecycle controller have.
 import msgspec
 
 from underhost.schemas.kubernetes import Condition, Node, Pod
+from underhost.schemas.vsphere import CONNECTED, DISCONNECTED
 from underhost.streams.simulated.kubernetes import SimulatedKubernetes
 from underhost.streams.simulated.objects import plain, raw
 from underhost.streams.simulated.store import ObjectKey
@@ -40,7 +41,7 @@ class HostFailures:
     def fail_host(self, host: str) -> None:
         """The host dies with everything on it. Raises Gone."""
         ref = self._vsphere.host(host).id
-        self._vsphere.set_host_state(host, "disconnected")
+        self._vsphere.set_host_state(host, DISCONNECTED)
         lost = [vm.name for vm in self._vsphere.vms().values() if vm.host == ref]
         self._silent.update(lost)
         self._timeline.after(NODE_GRACE, lambda: self._lose(lost))
@@ -48,7 +49,7 @@ class HostFailures:
 
     def restore_host(self, host: str) -> None:
         """The host is back, empty if HA has moved its VMs; VMs that are still on it boot. Raises Gone."""
-        self._vsphere.set_host_state(host, "connected")
+        self._vsphere.set_host_state(host, CONNECTED)
         ref = self._vsphere.host(host).id
         here = [vm.name for vm in self._vsphere.vms().values() if vm.host == ref and vm.name in self._silent]
         self._timeline.after(BOOT if self._boot is None else self._boot, lambda: self._return(here))
@@ -61,7 +62,7 @@ class HostFailures:
         """The dead host's VMs start on others, the emptiest first, and no VM-VM rule is asked. Their names."""
         vsphere, restarted = self._vsphere, []
         dead = vsphere.host(host)
-        for vm in vsphere.vms().values() if vsphere.cluster.ha and dead.state == "disconnected" else ():
+        for vm in vsphere.vms().values() if vsphere.cluster.ha and dead.state == DISCONNECTED else ():
             load = vsphere.load()
             possible = sorted((load[ref], each.name, ref) for ref, each in vsphere.usable().items())
             if vm.host == dead.id and possible:

@@ -14,7 +14,7 @@ import msgspec
 
 from underhost.schemas.errors import Conflict, Gone, Refused
 from underhost.schemas.kubernetes import encode
-from underhost.schemas.vsphere import Cluster, DrsRule, Host, Vm
+from underhost.schemas.vsphere import CONNECTED, DISCONNECTED, MAINTENANCE, Cluster, DrsRule, Host, Vm
 from underhost.streams.ports import LiveHost, LiveVm
 from underhost.streams.simulated.store import ObjectKey, Store
 from underhost.streams.simulated.timeline import Timeline
@@ -81,7 +81,7 @@ class SimulatedVSphere:
 
     def usable(self) -> dict[str, Host]:
         """Hosts that can take a VM, by moref."""
-        return {ref: host for ref, host in self.hosts().items() if host.state == "connected"}
+        return {ref: host for ref, host in self.hosts().items() if host.state == CONNECTED}
 
     # ------------------------------------------------------------------------------------------- what an operator does
     def move_vm(self, vm: str, host: str) -> None:
@@ -156,20 +156,20 @@ class SimulatedVSphere:
         """A host and what is powered on there. Raises Gone."""
         found = self.host(host)
         there = {vm.id: vm.name for vm in self.vms().values() if vm.host == found.id and vm.power == "on"}
-        return LiveHost(found.name, found.state != "disconnected", found.state == "maintenance", there)
+        return LiveHost(found.name, found.state != DISCONNECTED, found.state == MAINTENANCE, there)
 
     async def enter_maintenance(self, host: str, within: int) -> str:
         """Put an empty host into maintenance mode. Raises Gone, or Refused where a VM is on it: DRS empties none."""
         live = await self.live_host(host)
         if live.vms:
             raise Refused(f"host {live.name}: {', '.join(sorted(live.vms.values()))} did not leave within {within} s")
-        self.set_host_state(host, "maintenance")
+        self.set_host_state(host, MAINTENANCE)
         return f"enter-{host}"
 
     async def exit_maintenance(self, host: str, within: int) -> str:
         """Take a host out of it. Raises Gone."""
         del within
-        self.set_host_state(host, "connected")
+        self.set_host_state(host, CONNECTED)
         return f"exit-{host}"
 
     # ---------------------------------------------------------------------------------------------------------- vMotion
@@ -193,7 +193,7 @@ class SimulatedVSphere:
         return self.in_motion.get(vm.id, vm.host)
 
     def _require_movable(self, vm: Vm, target: Host) -> None:
-        if target.state != "connected":
+        if target.state != CONNECTED:
             raise Refused(f"host {target.name} is not connected or in maintenance mode")
         if vm.id in self.in_motion:
             raise Refused(f"a migration of {vm.name} is already in progress")

@@ -15,7 +15,7 @@ from msgspec import Struct
 from underhost.schemas.keys import object_key
 from underhost.schemas.kubernetes import encode
 from underhost.schemas.topics import DRS_RULES, HOSTS, VMS, Topic
-from underhost.schemas.vsphere import Cluster, Host, Inventory, Vm
+from underhost.schemas.vsphere import CONNECTED, DISCONNECTED, MAINTENANCE, Cluster, Host, Inventory, Vm
 from underhost.streams.vsphere.changes import CLUSTER, HOST, LEAVE, PASSTHROUGH, VM, ClusterState, ObjectChange, Poll
 from underhost.streams.vsphere.records import Records, cluster_name, inventory_records
 from underhost.streams.vsphere.scope import may_be_node
@@ -285,8 +285,8 @@ class InventoryCache:
 
 def _state(host: Mapping[str, Any]) -> str:
     if host.get("runtime.connectionState") != "connected":
-        return "disconnected"
-    return "maintenance" if host.get("runtime.inMaintenanceMode") else "connected"
+        return DISCONNECTED
+    return MAINTENANCE if host.get("runtime.inMaintenanceMode") else CONNECTED
 
 
 S = TypeVar("S", bound=Struct)

@@ -30,6 +30,7 @@ from underhost.agents.site.places import SamePlace, crowded, place_of
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.records import Domain, Finding
 from underhost.schemas.severities import CO_LOCATED
+from underhost.schemas.vsphere import CONNECTED
 
 REASON = "one failure takes more pods than the budget allows"
 ClassesOf = Callable[[Collection[str]], Mapping[str, int]]
@@ -213,7 +214,7 @@ class _Room:
                 nodes_of[host.cluster] += int(count)
         if self._usable is None:
             every = self._case.snapshot.hosts.values()
-            self._usable = Counter(host.cluster for host in every if host.state == "connected")
+            self._usable = Counter(host.cluster for host in every if host.state == CONNECTED)
         return alone + sum(min(count, self._usable[cluster]) for cluster, count in nodes_of.items())
 
 

@@ -37,12 +37,12 @@ from underhost.agents.sinks.moves.planning import PlanMaker
 from underhost.agents.sinks.orders import DONE, DRY_RUN, REFUSED, order
 from underhost.agents.sinks.ports import Decider
 from underhost.agents.site.snapshot import Snapshot
-from underhost.agents.whatif.hosts import CONNECTED, MAINTENANCE
 from underhost.agents.whatif.maintenance import Chosen, PlannedMaintenance
 from underhost.schemas import commands
 from underhost.schemas.documents import RepairDone
 from underhost.schemas.errors import BadObjectError, InputError
 from underhost.schemas.records import Action, Outcome
+from underhost.schemas.vsphere import CONNECTED, MAINTENANCE
 from underhost.streams.derived import rfc3339
 from underhost.streams.settings.sinks import MaintenanceSettings
 

@@ -10,11 +10,11 @@ from underhost.agents.sinks.maintenance.sink import is_of_vsphere
 from underhost.agents.sinks.maintenance.turns import HostTurn, vms_on
 from underhost.agents.sinks.orders import DRY_RUN
 from underhost.agents.site.snapshot import Snapshot
-from underhost.agents.whatif.hosts import CONNECTED, MAINTENANCE
 from underhost.agents.whatif.maintenance import PlannedMaintenance
 from underhost.schemas.commands import WRITTEN
 from underhost.schemas.records import Finding, Outcome
 from underhost.schemas.severities import GRAVE
+from underhost.schemas.vsphere import CONNECTED, MAINTENANCE
 
 
 def in_short(finding: Finding) -> str:

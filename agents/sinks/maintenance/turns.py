@@ -18,7 +18,7 @@ from underhost.agents.sinks.maintenance.sink import (
 from underhost.agents.sinks.orders import DONE, seconds_of
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.records import Action, Outcome
-from underhost.schemas.vsphere import FULLY_AUTOMATED, PARTIALLY_AUTOMATED, Cluster, Vm
+from underhost.schemas.vsphere import FULLY_AUTOMATED, MAINTENANCE, PARTIALLY_AUTOMATED, Cluster, Vm
 
 
 @dataclass
@@ -101,7 +101,7 @@ def unfinished(earlier: Iterable[Action], outcomes: Sequence[Outcome], clock: fl
 def _said_of(ref: str, desired: DesiredMaintenance) -> Said:
     def said(snapshot: Snapshot) -> DesiredMaintenance:
         host = snapshot.hosts.get(ref)
-        state = "gone" if host is None else "in maintenance mode" if host.state == "maintenance" else host.state
+        state = "gone" if host is None else "in maintenance mode" if host.state == MAINTENANCE else host.state
         left = f"; {were_not_begun(desired.then)}" if desired.then else ""
         why = f"the worker that carried the maintenance out has ended; host {desired.name} is {state}{left}"
         return DesiredMaintenance(name=desired.name, cluster=desired.cluster, refuse=why)

@@ -8,19 +8,21 @@ from support.build import a_node, a_pod, a_site
 from underhost.agents.site.not_judged import not_judged, not_placed, places_not_judged
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.documents import NotJudged
+from underhost.schemas.vsphere import Host
 
 NODES = (a_node("n1"), a_node("n2"))
 RUNS, WAITS, ENDED = a_pod("db-0").on("n1"), a_pod("db-1"), a_pod("job-1").finished()
+ON_HOSTS = a_site(*NODES, RUNS, on={"n1": "h1", "n2": "h2"})
 NO_INVENTORY = NotJudged("PhysicalHost", "no inventory")
 
 
 @pytest.mark.parametrize(
     ("site", "expected"),
     [
-        pytest.param(a_site(*NODES, RUNS, on={"n1": "h1", "n2": "h2"}), [], id="all is judged"),
+        pytest.param(ON_HOSTS, [], id="all is judged"),
         pytest.param(a_site(*NODES, RUNS, ENDED), [NO_INVENTORY], id="no inventory"),
         pytest.param(
-            replace(a_site(*NODES, RUNS, on={"n1": "h1", "n2": "h2"}), hosts={}),
+            replace(ON_HOSTS, hosts={}),
             [],
             id="only the VMs of an inventory name hosts",
         ),
@@ -28,6 +30,16 @@ NO_INVENTORY = NotJudged("PhysicalHost", "no inventory")
             a_site(*NODES, RUNS, on={"n1": "h1", "n2": ""}),
             [NotJudged("PhysicalHost on 1 node", "their hosts are not known")],
             id="the host of a node is not known",
+        ),
+        pytest.param(
+            replace(ON_HOSTS, hosts={**ON_HOSTS.hosts, "h1": Host(name="h1", state="disconnected")}),
+            [NotJudged("PhysicalHost on 1 node", "vCenter has lost their hosts")],
+            id="a host is lost, and HA may start its VMs elsewhere",
+        ),
+        pytest.param(
+            replace(ON_HOSTS, hosts={**ON_HOSTS.hosts, "h1": Host(name="h1", state="maintenance")}),
+            [],
+            id="a host in maintenance says what runs on it",
         ),
         pytest.param(
             a_site(*NODES, RUNS, WAITS, a_pod("db-2"), on={"n1": "h1", "n2": "h2"}),
