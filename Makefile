@@ -7,7 +7,7 @@ ARGS ?=
 # Tests mostly wait for brokers, servers and clocks: three files at a time keep two processors busy. Each has brokers of its own.
 WORKERS ?= 3
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test parts check format types bench trust same parity docs up down stack-test manifests lock sbom audit clean
+.PHONY: help setup run demo test parts check format types bench beside trust same parity docs up down stack-test manifests lock sbom audit clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -66,6 +66,9 @@ format: setup ## rewrite the sources in the project's format
 
 bench: setup ## measure, and write docs/performance.md from it: ARGS=NAME or ARGS=all; alone it lists the benches
 	@cd tests && ../$(BIN)/python -m bench.run $(ARGS)
+
+beside: setup ## is this tree slower than another one, as ratios: ARGS="binder --against OTHER/.venv/bin/underhost"
+	@cd tests && ../$(BIN)/python -m bench.beside $(ARGS)
 
 trust: setup ## look for defects nobody thought of, half an hour at a time: ARGS=NAME; alone it lists the regimes
 	@cd tests && ../$(BIN)/python -m trust.run $(ARGS)

@@ -19,6 +19,7 @@ from underhost.schemas.topics import Topic
 from underhost.streams.embedded.transport import embedded_url, register
 from underhost.streams.faust.assignor import SiteAssignor
 from underhost.streams.faust.commits import ChangesUnderWay
+from underhost.streams.faust.events import EventStream
 from underhost.streams.faust.membership import Membership
 from underhost.streams.faust.raw import RawSchema
 from underhost.streams.faust.recovering import QuickTables
@@ -193,6 +194,7 @@ def build_app(settings: Settings, *, app_id: str, only: str | None = None) -> Un
         broker=broker_url(kafka),
         broker_credentials=credentials(kafka) if kafka.bootstrap_servers else None,
         store="memory://",
+        Stream=EventStream,
         Table=ChangelogTable,
         TableManager=QuickTables,
         PartitionAssignor=assignor,
@@ -215,8 +217,6 @@ def build_app(settings: Settings, *, app_id: str, only: str | None = None) -> Un
         stream_wait_empty=False,
         web_enabled=False,
         reply_create_topic=False,
-        # Without it a stream waits for its queue even when that is not empty.
-        cython_optimizations=True,
     )
     app.keep_unreadable = kafka.keep_unreadable
     if kafka.bootstrap_servers:

@@ -24,7 +24,7 @@ from datetime import datetime
 from pathlib import Path
 from statistics import median
 
-from bench.usage import cpu_of
+from bench.usage import cpu_of, peak_of
 from support.processes.crowd import Object, WriteLog, create, inventory
 from support.processes.kube import Kube, start_kube
 from support.processes.kwok import HOST_LABEL, kwok_node, kwok_pod, uuid_of
@@ -42,6 +42,7 @@ LEASE = 200
 which two cores cannot spare."""
 LIFTED = 5000
 RATE, CPU, SERVER_CPU, WRITES = "pods/s", "its own CPU, s", "CPU of the API server and etcd, s", "bindings"
+MEMORY = "memory at most, MiB"
 
 
 class Bench:
@@ -79,8 +80,8 @@ class Bench:
         yield from self._run([str(self.parts / "kube-scheduler"), *flags, "--secure-port=0"], "default-scheduler")
 
     @contextmanager
-    def ours(self) -> Iterator[str]:
-        """A running `underhost run`; the name that pods ask for it by."""
+    def ours(self, command: str = UNDERHOST) -> Iterator[str]:
+        """A running `underhost run`, of this tree if no other `command` is given; the name that pods ask for it by."""
         hosts = self.folder / "inventory.json"
         hosts.write_text(json.dumps(inventory(self.nodes)))
         config = self.folder / "underhost.yaml"
@@ -95,7 +96,7 @@ class Bench:
             "web": {"listen": f"127.0.0.1:{free_ports(1)[0]}"},
         }
         config.write_text(json.dumps(tree))
-        yield from self._run([UNDERHOST, "run", "--config", str(config)], "underhost")
+        yield from self._run([command, "run", "--config", str(config)], "underhost")
 
     def _run(self, command: list[str], name: str) -> Iterator[str]:
         with (self.folder / f"{name}.log").open("ab") as out:
@@ -137,10 +138,12 @@ class Bench:
             "until the last, s": last - begin,
             CPU: used[0],
             SERVER_CPU: used[1],
+            MEMORY: peak_of(self.process.pid),
             WRITES: float(len(self.log.writes("create", "pods/binding", namespace))),
             "events": float(len(self.log.writes("create", "events", namespace))),
         }
-        eventually("the pods are gone", lambda: self._delete(path), 300)
+        for left in (path, f"/api/v1/namespaces/{namespace}/events"):  # else each round's server would hold more
+            eventually(f"{left} are gone", lambda left=left: self._delete(left), 300)
         return figures
 
     def labels(self, pods: int, rounds: int) -> dict[str, float]:
@@ -187,28 +190,34 @@ def _time(stamp: str) -> float:
     return datetime.fromisoformat(stamp).timestamp()
 
 
-def main() -> None:
-    """Measure and print: the middle of the rounds, and the middle of their ratios."""
-    parts = Path(sys.argv[1])
-    nodes, pods, rounds = map(int, sys.argv[2:5] or ("1000", "3000", "3"))
+@contextmanager
+def one_server(parts: Path, nodes: int) -> Iterator[Bench]:
+    """A real API server with so many nodes."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         log = WriteLog(folder / "audit.log")
-        found: dict[tuple[str, bool], list[dict[str, float]]] = {}
         renewals = [f"--node-lease-duration-seconds={LEASE}"]
         with (
             start_kube(folder / "kube", parts, *log.flags()) as kube,
             helpers(parts, kube, stages=STAGES, flags=renewals),
         ):
-            bench = Bench(folder, parts, kube, log, nodes)
-            for number in range(rounds):
-                # Side by side in time, and each first as often as the other: what else the machine does changes.
-                order = (bench.upstream, bench.ours) if number % 2 == 0 else (bench.ours, bench.upstream)
-                for apart in (False, True):
-                    for who in order:
-                        with who() as scheduler:
-                            found.setdefault((scheduler, apart), []).append(bench.measure(scheduler, apart, pods))
-            labels = bench.labels(pods, rounds)
+            yield Bench(folder, parts, kube, log, nodes)
+
+
+def main() -> None:
+    """Measure and print: the middle of the rounds, and the middle of their ratios."""
+    parts = Path(sys.argv[1])
+    nodes, pods, rounds = map(int, sys.argv[2:5] or ("1000", "3000", "3"))
+    found: dict[tuple[str, bool], list[dict[str, float]]] = {}
+    with one_server(parts, nodes) as bench:
+        for number in range(rounds):
+            # Side by side in time, and each first as often as the other: what else the machine does changes.
+            order = (bench.upstream, bench.ours) if number % 2 == 0 else (bench.ours, bench.upstream)
+            for apart in (False, True):
+                for who in order:
+                    with who() as scheduler:
+                        found.setdefault((scheduler, apart), []).append(bench.measure(scheduler, apart, pods))
+        labels = bench.labels(pods, rounds)
     for apart, title in ((False, "plain"), (True, "host anti-affinity")):
         theirs, mine = found["default-scheduler", apart], found["underhost", apart]
         for scheduler, figures in (("kube-scheduler", theirs), ("underhost", mine)):

@@ -37,6 +37,12 @@ def cpu_of(*pids: int) -> float:
     return sum(int(fields[11]) + int(fields[12]) for fields in stats) / os.sysconf("SC_CLK_TCK")
 
 
+def peak_of(pid: int) -> float:
+    """MiB that this process has had at most."""
+    status = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in status if line.startswith("VmHWM:")) / 1024
+
+
 def machine() -> tuple[float, float]:
     """CPU seconds so far of all processors together: (busy, all)."""
     first = Path("/proc/stat").read_text().splitlines()[0]

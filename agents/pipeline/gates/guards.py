@@ -54,6 +54,8 @@ class Standstill:
 
     def forbids(self, kind: str) -> str:
         """Why no command of this kind may be ordered or carried out, "" where it may."""
+        if not (self.doubts or self.stale or self.standby):
+            return ""  # asked several times for each command, and nearly always so
         stale = _joined(self.stale) if kind in self.kinds else ""
         return self.everything or self.standby.get(kind, "") or stale
 

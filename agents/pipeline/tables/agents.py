@@ -7,7 +7,6 @@ record, of a publisher that another one has followed or older than the object's 
 `agents/site/objects.py` say which those are.
 """
 
-import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
@@ -154,8 +153,7 @@ class Tables:
                     self._orphans.note(key, now)
 
     def _has_target(self, key: bytes) -> bool:
-        state = self.sites.states.get(site_of(key.decode()))  # none is made: a site of commands alone is not shown
-        return state is not None and is_target(state, key)
+        return is_target(self.sites.states, key)
 
     def _forget_orphans(self, now: float) -> None:
         for key in self._orphans.due(now, self._has_target):
@@ -266,6 +264,8 @@ class Tables:
             return
         table, row_key = self._tables[topic.short], terms.row_key(site)
         row = _stored(table).get(row_key)
+        if row is not None and terms.is_newest(row, said):
+            return
         known = None if row is None else terms.stored(row)
         newest = terms.newest(known, said, message.timestamp)
         if newest is not None and newest != known:
@@ -308,13 +308,7 @@ def attach(
 def _agent(tables: Tables, topic: Topic, dead_letter: DeadLetter) -> Callable[[Any], Awaitable[None]]:
     async def keep(stream: Any) -> None:
         async for event in stream.events():
-            try:
-                await keep_one(event.message)
-            except asyncio.CancelledError:
-                # Faust's stream acknowledges, as it is closed, the record that it was at, and the last commit of the
-                # pipeline would take it for done. It counts as never read.
-                event.message.acked = True
-                raise
+            await keep_one(event.message)
 
     async def keep_one(message: Any) -> None:
         if not await tables.current(message):

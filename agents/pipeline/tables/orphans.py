@@ -6,7 +6,7 @@ tombstone, and a worker that does not read the target's topic never hears of its
 would grow with every pod that has ever been.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from underhost.agents.site.objects import SiteState
@@ -42,14 +42,15 @@ class Orphans:
                 yield key
 
 
-def is_target(state: SiteState, key: bytes) -> bool:
-    """Whether the picture shows the object that a command with this key is about."""
+def is_target(states: Mapping[str, SiteState], key: bytes) -> bool:
+    """Whether the picture of its site shows the object that a command with this key is about."""
     try:
         target = parse_key(key.decode())
     except ValueError:
         return False
-    place = _PLACES.get(target.kind)
-    return place is not None and state.has(place[0], place[1](target))
+    # No picture is made by asking: a site that has only commands is not shown.
+    state, place = states.get(target.site), _PLACES.get(target.kind)
+    return state is not None and place is not None and state.has(place[0], place[1](target))
 
 
 def target_of(key: Key) -> bytes:

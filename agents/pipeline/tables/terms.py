@@ -25,6 +25,7 @@ class KnownTerm(Struct, frozen=True):
     since: float
 
 
+@lru_cache(64)  # asked with each record
 def row_key(site: str) -> bytes:
     """The key of the row in which a table keeps the newest term of the site; no record has such a key."""
     return f"{site}/term".encode()
@@ -37,13 +38,23 @@ def is_term(key: bytes) -> bool:
 
 def header_of(headers: Mapping[str, bytes] | Iterable[tuple[str, bytes]] | None, name: str) -> str:
     """A header of a Faust message, whose headers have one of several forms; "" where it is absent."""
-    return bytes(dict(headers or ()).get(name) or b"").decode("utf-8", "replace")
+    pairs = headers.items() if isinstance(headers, Mapping) else headers or ()
+    for known, value in pairs:
+        if known == name:
+            return bytes(value or b"").decode("utf-8", "replace")
+    return ""
 
 
 @lru_cache(64)  # asked with each record, and the same row until the next term
 def stored(row: bytes) -> KnownTerm:
     """What such a row says."""
     return msgspec.json.decode(row, type=KnownTerm)
+
+
+@lru_cache(64)
+def is_newest(row: bytes, said: str) -> bool:
+    """Whether a record that says this term is of the term that such a row says: nearly every record is."""
+    return said.isdecimal() and int(said) == stored(row).term
 
 
 def newest(known: KnownTerm | None, said: str, at: float) -> KnownTerm | None:

@@ -37,7 +37,7 @@ def main() -> None:
         sys.exit(str(error))
     for workload in sys.argv[2:] or (UNIFORM, MIXED, DIFFERENT):
         title = f"{nodes} nodes, {workload}"
-        document = json.dumps({"kind": "List", "apiVersion": "v1", "items": _objects(nodes, workload)}).encode()
+        document = document_of(nodes, workload)
         [theirs] = upstream.ask(binary, [document], "-bench", "1")
         with tempfile.NamedTemporaryFile(suffix=".json") as dump:
             dump.write(document)
@@ -51,6 +51,11 @@ def main() -> None:
         print(f"{title}: our loop alone, s\t{ours.loop:.2f}")
         print(f"{title}: loop, times as fast\t{theirs['loop_s'][0] / ours.loop:.0f}")
         print(f"{title}: memory, MiB\t{ours.memory:.0f}")
+
+
+def document_of(nodes: int, workload: str) -> bytes:
+    """The site as a dump: nodes, pods that run, and pods that wait."""
+    return json.dumps({"kind": "List", "apiVersion": "v1", "items": _objects(nodes, workload)}).encode()
 
 
 def _objects(nodes: int, workload: str) -> list[Json]:

@@ -9,6 +9,7 @@ import faust
 
 from underhost.streams.embedded.transport import embedded_url
 from underhost.streams.faust.app import UnderhostApp
+from underhost.streams.faust.events import EventStream
 from underhost.streams.publish import FaustPublisher
 
 
@@ -19,6 +20,7 @@ def an_app(path: Path, name: str = "t", partitions: int = 4, sync: str | None = 
         broker=embedded_url(path, sync),
         topic_partitions=partitions,
         store="memory://",
+        Stream=EventStream,
         web_enabled=False,
         autodiscover=False,
         stream_wait_empty=False,

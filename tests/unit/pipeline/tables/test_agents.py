@@ -1,7 +1,5 @@
 """What becomes of one record on its way into a table, and what is thrown out of the tables of a worker."""
 
-import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,7 +8,7 @@ import msgspec
 import pytest
 from support.fakes.tables import StoredTable
 
-from underhost.agents.pipeline.tables.agents import Tables, _agent
+from underhost.agents.pipeline.tables.agents import Tables
 from underhost.agents.pipeline.tables.sites import Sites
 from underhost.agents.sinks.orders import order
 from underhost.schemas.errors import BadEvent
@@ -132,36 +130,3 @@ async def test_a_command_with_an_id_of_other_content_takes_nobodys_row(
     with pytest.raises(BadEvent, match=r"nobody has ordered this: its id '\w{24}' is not its content's, \w{24}"):
         await tables.keep(ACTIONS, message(b"a/pod/shop/x", ordered.replace(b'"u"', b'"v"')))
     assert store == {b"a/pod/shop/x": ordered}
-
-
-class OneRecord:
-    """A stream that waits after its only record, as Faust's do."""
-
-    def __init__(self, record: Any) -> None:
-        self._record = record
-
-    async def events(self) -> AsyncIterator[Any]:
-        yield SimpleNamespace(message=self._record)
-        await asyncio.Event().wait()
-
-
-async def test_a_record_whose_handling_is_cut_off_counts_as_never_read(tables: Tables) -> None:
-    begun = asyncio.Event()
-
-    async def wait(record: Any) -> bool:
-        begun.set()
-        await asyncio.Event().wait()
-        return True
-
-    async def no_dead_letter(*about: Any) -> None:
-        """None comes."""
-
-    tables.current = wait
-    record = message(b"a/pod/shop/db-0", POD)
-    record.acked = False
-    handling = asyncio.create_task(_agent(tables, PODS, no_dead_letter)(OneRecord(record)))
-    await begun.wait()
-    handling.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await handling
-    assert record.acked, "Faust's stream, which is closed now, would acknowledge what is not acknowledged"
