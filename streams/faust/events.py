@@ -25,7 +25,6 @@ class EventStream(faust.Stream):  # type: ignore[misc]
         An event is acknowledged when the next one is asked for, and not at all where none is, so that it comes again;
         after `noack()` that is the agent's own to do.
         """
-        self._finalized = True
         started_here = await self.maybe_start()
         queue, app = self.channel.queue, self.app
         taken = 0
