@@ -40,6 +40,7 @@ class EventStream(faust.Stream):  # type: ignore[misc]
                 if not message.tracked:
                     message.tracked = True
                     app.consumer.track_message(message)
+                self._set_current_event(event)  # a table that the agent changes asks for it
                 yield event
                 if self.enable_acks:
                     event.ack()
