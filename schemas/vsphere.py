@@ -11,7 +11,7 @@ class _VSphereObject(Struct, frozen=True, omit_defaults=True, rename="camel"):
 
 
 class Host(_VSphereObject, frozen=True):
-    """An ESXi host. `id` is its moref (`host-12`); `state` is one of `HOST_STATES`.
+    """An ESXi host. `id` is its moref (`host-12`); `state` is connected, maintenance or disconnected.
 
     `datastores` and `networks` are the morefs (or names) of those that it reaches; where none is named, nobody knows.
     """

@@ -27,13 +27,13 @@ def alive() -> None:
         listener("", 0, 0)
 
 
-def told(what: str, items: Sequence[Item]) -> Iterable[Item]:
-    """The items; where nobody listens, themselves."""
+def told(what: str, items: Sequence[Item], shares: int = 1) -> Iterable[Item]:
+    """The items; where nobody listens, themselves. `shares`: so many processes are at as many items as this one."""
     listener = _listener.get()
-    return items if listener is None else _counted(what, items, listener)
+    return items if listener is None else _counted(what, items, shares, listener)
 
 
-def _counted(what: str, items: Sequence[Item], listener: Listener) -> Iterator[Item]:
+def _counted(what: str, items: Sequence[Item], shares: int, listener: Listener) -> Iterator[Item]:
     for done, item in enumerate(items):
-        listener(what, done, len(items))
+        listener(what, done * shares, len(items) * shares)
         yield item

@@ -1,10 +1,12 @@
 """The N+1 question: what follows when each host, or each node, fails alone.
 
-In: a snapshot and options. Out: a `Target` document for each, the worst first, and the table of them.
+In: a snapshot and options. Out: a `Target` document for each, the worst first, and the table of them. Several processes
+may try them side by side.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from underhost.agents.evaluate import tables
@@ -15,6 +17,7 @@ from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.agents.whatif.acts import take
 from underhost.agents.whatif.outcome import Before, outcome
 from underhost.agents.whatif.plan import NO_MANIFESTS
+from underhost.agents.whatif.processes import shared_out
 from underhost.agents.whatif.steps import HOST, Fail
 from underhost.agents.whatif.world import NO_HOST, World
 from underhost.schemas import frames as fr
@@ -39,28 +42,43 @@ def each(
     ha: bool = True,
     others: Mapping[str, Manifest] = NO_MANIFESTS,
     evaluator: Evaluator | None = None,
+    processes: int = 1,
 ) -> list[Target]:
     """Every host (every node) fails, each alone; the worst first. Hosts without a node are left out.
 
-    `evaluator` has tried other plans before: the site is compiled already. Raises InputError where no host is known,
-    BadObjectError.
+    `evaluator` has tried other plans before: the site is compiled already. `processes` try them side by side; see
+    `processes.py` for who may ask for more than one. Raises InputError where no host is known, BadObjectError.
     """
     start = World.at_rest(snapshot, evaluator or Evaluator(options), others)
-    before = Before(start.evaluator.update(start.snapshot), start.snapshot)
-    nodes_on = _hosts(start) if kind == HOST else {name: [name] for name in snapshot.nodes}
-    counts = _pod_counts(start.snapshot)
-    found = []
-    for ref, nodes in told(f"each {kind} fails", list(nodes_on.items())):
-        world = start.fork()
-        take(world, Fail((f"{kind}/{ref}",), ha))
-        document = outcome(world, before)
-        known = start.snapshot.hosts[ref].name if kind == HOST else ref
-        parts = {name: getattr(document, name) for name in WhatIf.__struct_fields__}
-        count = sum(counts[node] for node in nodes)
-        found.append(Target(**parts, target=f"{kind}/{known}", nodes=nodes, pods=count))
+    start.evaluator.state(start.snapshot)  # compiled here, and not once in each process
+    found = list(shared_out(_Trials(start, kind, ha).share, processes))
     most_first = [True] * len(_WORST) + [False]
     worst = table(found).with_row_index(fr.ROW).sort(*_WORST, fr.TARGET, descending=most_first, maintain_order=True)
     return [found[row] for row in worst[fr.ROW]]
+
+
+@dataclass(frozen=True)
+class _Trials:
+    """The site before anything fails, and what is to fail."""
+
+    start: World
+    kind: str
+    ha: bool
+
+    def share(self, share: int, shares: int) -> Iterator[Target]:
+        """So much of the targets fails, one after another. Raises InputError, BadObjectError."""
+        start = self.start
+        before = Before(start.evaluator.update(start.snapshot), start.snapshot)
+        nodes_on = _hosts(start) if self.kind == HOST else {name: [name] for name in start.snapshot.nodes}
+        counts = _pod_counts(start.snapshot)
+        for ref, nodes in told(f"each {self.kind} fails", list(nodes_on.items())[share::shares], shares):
+            world = start.fork()
+            take(world, Fail((f"{self.kind}/{ref}",), self.ha))
+            document = outcome(world, before)
+            known = start.snapshot.hosts[ref].name if self.kind == HOST else ref
+            parts = {name: getattr(document, name) for name in WhatIf.__struct_fields__}
+            pods = sum(counts[node] for node in nodes)
+            yield Target(**parts, target=f"{self.kind}/{known}", nodes=nodes, pods=pods)
 
 
 def listed(targets: list[Target]) -> WhatIfList:

@@ -20,6 +20,7 @@ from underhost.agents.snapshots.load import added_of
 from underhost.agents.whatif.each import each as try_each
 from underhost.agents.whatif.each import listed
 from underhost.agents.whatif.plan import Answer, what_if
+from underhost.agents.whatif.processes import processes
 from underhost.agents.whatif.steps import (
     STEPS,
     Drain,
@@ -59,7 +60,8 @@ def fail(targets: list[str], each: str | None, ha: bool, source: From, answered:
         _answer(site, steps, answered)
         return
     with faults_named(site.objects):
-        found = try_each(site.snapshot, site.options, each, ha=ha, others=site.objects.others)
+        others = site.objects.others
+        found = try_each(site.snapshot, site.options, each, ha=ha, others=others, processes=processes())
     _answer_each(found, each, answered)
 
 

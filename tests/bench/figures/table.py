@@ -423,7 +423,7 @@ BENCHES: Mapping[str, Bench] = {
                 " s",
                 most=10,
                 beside=("check", "check: whole command, CPU s", " s"),
-                limit="14 ms of a processor for each host; hosts are tried one after another",
+                limit="10 ms of a processor for each host",
             ),
             Figure("memory of that", "each of 1,250 hosts with HA: memory, MiB", " MiB"),
         ),
