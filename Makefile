@@ -6,6 +6,8 @@ CACHE ?= $(or $(REAL_PARTS_CACHE),$(HOME)/.cache/underhost)
 ARGS ?=
 # Tests mostly wait for brokers, servers and clocks: three files at a time keep two processors busy. Each has brokers of its own.
 WORKERS ?= 3
+# Images of containers often set this. Every command would then compile all that it imports, each time: two seconds of a processor.
+export PYTHONDONTWRITEBYTECODE :=
 .DEFAULT_GOAL := help
 .PHONY: help setup run demo test parts check format types bench beside trust same parity docs up down stack-test manifests lock sbom audit clean
 
