@@ -23,8 +23,8 @@ from underhost.agents.site.owners import (
 )
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.kubernetes import EMPTY_LIST, OwnerReference, Pod, Workload
+from underhost.schemas.pods.volumes import VOLUMES
 from underhost.schemas.severities import GRAVE
-from underhost.schemas.volumes import VOLUMES
 
 SYSTEM_PRIORITY = 2_000_000_000
 """The priority of system-cluster-critical; system-node-critical is above it."""

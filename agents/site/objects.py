@@ -12,12 +12,12 @@ import msgspec
 from msgspec import Struct
 
 from underhost.agents.site.changes import Tracked
-from underhost.agents.site.sharing import SharedParts
 from underhost.agents.site.snapshot import BY_VM, Joining, Snapshot
 from underhost.schemas import topics
 from underhost.schemas.errors import BadEvent, LateRecord
 from underhost.schemas.keys import LISTED, Key, parse_key
 from underhost.schemas.kubernetes import Pod, decode, is_older
+from underhost.schemas.pods.sharing import SharedParts
 from underhost.schemas.records import Listed
 from underhost.schemas.topics import Topic
 from underhost.schemas.vsphere import Cluster, DrsRule
@@ -130,7 +130,7 @@ class SiteState:
         self.site = site
         self.as_of = 0.0
         self._rows: dict[str, dict[Any, Struct]] = {topic.short: {} for topic in read}
-        self._parts = SharedParts()
+        self._parts = _parts()
         self._markers: dict[str, dict[str, Listed]] = {short: {} for short in self._rows}
         self._doubts: dict[str, str] | None = None
         self._seen: dict[str, int] = {}
@@ -167,22 +167,20 @@ class SiteState:
             _refuse_late(held, value, deleted_uid)
         if value is None:
             changed = rows.pop(name, None) is not None
+            if isinstance(held, Pod):
+                self._parts.remove(held)
         else:
             changed = held != value
-            rows[name] = value
-        self._share(held, value)
+            rows[name] = value = self._shared(held, value)
         if changed:
             self._changed.setdefault(topic.short, {})[name] = None
             for follower in self._followers:
                 follower.note(topic.short, name)
         return changed
 
-    def _share(self, held: Struct | None, value: Struct | None) -> None:
-        """What is equal of a new pod and others of its owner is one object from now on."""
-        if isinstance(value, Pod):
-            self._parts.put(value, held if isinstance(held, Pod) else None)
-        elif isinstance(held, Pod):
-            self._parts.remove(held)
+    def _shared(self, held: Struct | None, value: Struct) -> Struct:
+        """The object; what is equal of a pod and others of its owner is one object from now on."""
+        return self._parts.put(value, held if isinstance(held, Pod) else None) if isinstance(value, Pod) else value
 
     def _mark(self, short: str, source: str, value: Struct | None) -> bool:
         before, self._doubts = self._markers[short].pop(source, None), None
@@ -222,7 +220,7 @@ class SiteState:
         self._seen.clear()
         self._views.pop(topic.short, None)
         if topic is topics.PODS:
-            self._parts = SharedParts()
+            self._parts = _parts()
         for key, value in rows:
             self.put(topic, key, value)
         for follower in self._followers:
@@ -293,6 +291,11 @@ class SiteState:
         if view is None or changed:
             view = self._views[topic.short] = Tracked(self._rows.get(topic.short, {}), view, changed)
         return view
+
+
+def _parts() -> SharedParts:
+    """Of pods whose bytes are the rows of a table."""
+    return SharedParts(keeps_bytes=True)
 
 
 def _refuse_late(held: Struct, value: Struct | None, deleted_uid: str) -> None:

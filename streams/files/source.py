@@ -18,8 +18,8 @@ from msgspec import Struct
 from underhost.schemas.errors import BackendError, InputError
 from underhost.schemas.keys import object_key
 from underhost.schemas.kubernetes import Pod
+from underhost.schemas.pods.volumes import trimmed
 from underhost.schemas.topics import KUBERNETES_TOPICS, VSPHERE_TOPICS, Topic
-from underhost.schemas.volumes import trimmed
 from underhost.schemas.vsphere import Inventory
 from underhost.streams.files.objects import Objects
 from underhost.streams.files.reader import load_files

@@ -6,12 +6,12 @@ Decoding drops every field that no rule reads. Items of a list carry no `kind`, 
 from dataclasses import dataclass
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from underhost.schemas import kubernetes as k8s
 from underhost.schemas.keys import object_key
+from underhost.schemas.pods.volumes import trimmed
 from underhost.schemas.topics import BUDGETS, NAMESPACES, NODES, PODS, SERVICES, WORKLOADS, Topic
-from underhost.schemas.volumes import trimmed
 
 
 class Identity(Struct, frozen=True, rename="camel", gc=False):
@@ -60,7 +60,7 @@ class Kind:
         """The resource's name, for messages."""
         return self.path.rpartition("/")[2]
 
-    def decode(self, data: bytes) -> Struct:
+    def decode(self, data: bytes | Raw) -> Struct:
         """The trimmed record of one object. Raises msgspec.DecodeError or RecursionError."""
         if self.record is k8s.Workload:
             item = k8s.decode(data, _Item)

@@ -11,6 +11,8 @@ import msgspec
 from msgspec import Raw, Struct
 
 from underhost.schemas.errors import Gone, Refused, Retry, Unreachable
+from underhost.schemas.kubernetes import Pod
+from underhost.schemas.pods.sharing import SharedParts, alone
 from underhost.streams.kubernetes.client import KubernetesClient, Status, retry_after, said
 from underhost.streams.kubernetes.contact import Contact
 from underhost.streams.kubernetes.kinds import Identified, Kind
@@ -70,6 +72,7 @@ class KindListWatch:
 
     async def _list(self, limit: int) -> Listing | None:
         objects: dict[str, Seen] = {}
+        parts = SharedParts(keeps_bytes=False)
         unreadable: list[Unreadable] = []
         token = ""
         while True:
@@ -82,11 +85,12 @@ class KindListWatch:
             except UNDECODABLE as error:
                 raise Refused(f"{self._client.server}{self.kind.path}: not a list of the API: {error}") from error
             for raw in page.items or ():
-                change = self._read(bytes(raw))[0]
+                change = self._read(raw)[0]
                 if isinstance(change, Unreadable):
                     unreadable.append(change)
-                else:
-                    objects[change.key] = change
+                elif change.value is not None:
+                    value = parts.put(change.value) if isinstance(change.value, Pod) else alone(change.value)
+                    objects[change.key] = change._replace(value=value)
             token = page.metadata.continue_
             if not token:
                 return Listing(objects, unreadable, page.metadata.resource_version)
@@ -177,17 +181,17 @@ class KindListWatch:
         # As client-go does: after any other error within a watch a new list restores the truth.
         return Retry(text, 0.0) if status.code == 429 else Gone(text)
 
-    def _read(self, data: bytes) -> tuple[Seen | Unreadable, str]:
+    def _read(self, data: bytes | Raw) -> tuple[Seen | Unreadable, str]:
         """One object and its version. One that cannot be decoded keeps its key, as far as its name can be read."""
         try:
             named = _identities.decode(data).metadata
         except UNDECODABLE as error:
-            return Unreadable(self.kind.key(self._site, "?", ""), data, str(error)), ""
+            return Unreadable(self.kind.key(self._site, "?", ""), bytes(data), str(error)), ""
         key = self.kind.key(self._site, named.name or "?", named.namespace)
         try:
             return Seen(key, named.uid, self.kind.decode(data)), named.resource_version
         except UNDECODABLE as error:
-            return Unreadable(key, data, str(error)), named.resource_version
+            return Unreadable(key, bytes(data), str(error)), named.resource_version
 
     def _version(self, data: bytes) -> str:
         try:

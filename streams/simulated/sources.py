@@ -71,7 +71,7 @@ class SimulatedSource(Source):
             listed[topic.name][key] = change.value
         # This cluster never answers wrongly: what it does not list is gone, however much that is.
         plan = plan_listing(self._site, self.name, self._topics, held, listed, self.epoch, shrink_limit=1.0)
-        await self._publisher.publish(*plan.records)
+        await self._publisher.publish(*plan.records())
         self.ready.set()
 
     async def _publish_changes(self, changes: Sequence[Change]) -> None:

@@ -124,7 +124,7 @@ class InventoryPublisher:
         if not listed[HOSTS.name] and not held[HOSTS.name] and not self._empty_is_right:
             lines = [*lines, f"hosts: vCenter shows none to site {self._site}; a right may be missing"]
         doubts.see(lines, plan.missing)
-        await self._publish(plan.changes + self._markers(listed, first))
+        await self._publish([*plan.changes(), *self._markers(listed, first)])
         doubts.settle(accepted)
         self._recent = {topic.name: (len(held[topic.name]), 0) for topic in TOPICS_IN_ORDER}
         self._frozen = plan.frozen

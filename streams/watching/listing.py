@@ -6,6 +6,7 @@ changes after it is left to the source.
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from itertools import chain, islice
 
 from msgspec import Struct
 
@@ -50,8 +51,8 @@ async def publish_list(
         certain=certain,
     )
     doubts.see(plan.shrunk, plan.missing)
-    records = [*first, *map(deliverable, plan.records)]
-    for begin in range(0, len(records), AT_ONCE):
-        await publisher.publish(*records[begin : begin + AT_ONCE])
+    records = chain(first, map(deliverable, plan.records()))
+    while some := await asyncio.to_thread(list, islice(records, AT_ONCE)):
+        await publisher.publish(*some)
     doubts.settle(accepted)
     return frozenset(plan.missing)

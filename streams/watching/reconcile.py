@@ -6,6 +6,8 @@ publish, in order, with the `listed` markers last. Pure: reading, publishing and
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -23,28 +25,39 @@ MAY_BECOME_EMPTY = frozenset({SERVICES.name, WORKLOADS.name, DISRUPTION_BUDGETS.
 """Topics that may rightly become empty: their shrinking is believed unless nodes, pods, ... have shrunk as well."""
 
 
+class Unpublished(NamedTuple):
+    """An object of a topic as it is now; `value` is None where it is gone."""
+
+    topic: Topic
+    key: str
+    value: Struct | None
+
+
 @dataclass(frozen=True)
 class ListingPlan:
     """What to publish after a list.
 
     Attributes:
-        changes: topic by topic. markers: one `listed` marker a topic, to be published after them.
+        news: what changed, topic by topic. markers: one `listed` marker a topic, to be published after them.
         shrunk: one line for each topic whose list is not believed, because of the objects that vanished. The caller
             logs them as errors.
         missing: keys of the vanished objects that are not believed to be gone.
         frozen: full names of the topics that are not believed: nothing of theirs is published.
     """
 
-    changes: list[Outgoing] = field(default_factory=list)
+    news: list[Unpublished] = field(default_factory=list)
     markers: list[Outgoing] = field(default_factory=list)
     shrunk: list[str] = field(default_factory=list)
     missing: set[str] = field(default_factory=set)
     frozen: set[str] = field(default_factory=set)
 
-    @property
-    def records(self) -> list[Outgoing]:
+    def changes(self) -> Iterator[Outgoing]:
+        """The records of what changed, in order. Each is made when it is asked for: those of a large site are large."""
+        return (outgoing_of(*one) for one in self.news)
+
+    def records(self) -> Iterator[Outgoing]:
         """Changes and markers, in the order in which they are published."""
-        return [*self.changes, *self.markers]
+        return chain(self.changes(), self.markers)
 
 
 def plan_listing(
@@ -97,10 +110,10 @@ def plan_listing(
         if name in suspicious and not certain:
             plan.frozen.add(name)
         else:
-            plan.changes.extend(_news(topic, objects[name], listed.get(name, {})))
+            plan.news.extend(_news(topic, objects[name], listed.get(name, {})))
         deleted = [key for key in gone[name] if key not in plan.missing]
         # Whatever has the name is gone, even where the topic's newest record is a late one of an earlier object.
-        plan.changes.extend(outgoing_of(topic, key, None) for key in deleted)
+        plan.news.extend(Unpublished(topic, key, None) for key in deleted)
     now = "; ".join(plan.shrunk) or doubt
     for topic in topics:
         listed_now = Listed(epoch=epoch, count=len(listed.get(topic.name, {})), doubt=now, seen=seen)
@@ -108,15 +121,15 @@ def plan_listing(
     return plan
 
 
-def _news(topic: Topic, held: Mapping[str, bytes], listed: Mapping[str, Struct]) -> Iterator[Outgoing]:
-    """The records of the objects that differ; what is held in a version that is no more is deleted first."""
+def _news(topic: Topic, held: Mapping[str, bytes], listed: Mapping[str, Struct]) -> Iterator[Unpublished]:
+    """The objects that differ; what is held in a version that is no more is deleted first."""
     for key, value in sorted(listed.items()):
         before = held.get(key)
         if went_back(value, before):
-            yield outgoing_of(topic, key, None)
+            yield Unpublished(topic, key, None)
             before = None
         if differs(value, before):
-            yield outgoing_of(topic, key, value)
+            yield Unpublished(topic, key, value)
 
 
 def doubt_of(site: str, source: str, held: Mapping[str, Mapping[str, bytes]]) -> str:

@@ -9,7 +9,7 @@ from underhost.agents.compiled.classes import Disk
 from underhost.agents.compiled.volumes.claims import CLAIM, EPHEMERAL
 from underhost.agents.site.fault import decode, faults_of
 from underhost.schemas.kubernetes import Pod
-from underhost.schemas.volumes import VOLUMES
+from underhost.schemas.pods.volumes import VOLUMES
 
 _READ_VOLUMES = re.compile(rb'"(gcePersistentDisk|awsElasticBlockStore|iscsi|rbd|image)"\s*:')
 _READ_CLAIMS = re.compile(rb'"(persistentVolumeClaim|ephemeral|azureDisk|cinder|portworxVolume)"\s*:')

@@ -166,7 +166,7 @@ async def _position_only(self: Any) -> Any:
 def _no_tombstones_at_the_start(original: Any) -> Any:
     def plan(*args: Any, **options: Any) -> Any:
         found = original(*args, **options)
-        found.changes[:] = [record for record in found.changes if record.value is not None]
+        found.news[:] = [one for one in found.news if one.value is not None]
         return found
 
     return plan

@@ -7,7 +7,7 @@ import pytest
 from support.build import a_pod
 
 from underhost.schemas.kubernetes import encode
-from underhost.schemas.volumes import trimmed
+from underhost.schemas.pods.volumes import trimmed
 from underhost.streams.kubernetes.kinds import KINDS
 
 PASSWORD = "hunter2"

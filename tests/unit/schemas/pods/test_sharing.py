@@ -1,11 +1,12 @@
 """Pods of one owner have their equal parts in common, and nothing is kept of a pod that is gone."""
 
 import pytest
-from support.build import HOST, PodBuilder, a_pod, app, term
+from support.build import HOST, PodBuilder, a_node, a_pod, app, term
 
 from underhost.agents.site.objects import SiteState
 from underhost.schemas.keys import Key
-from underhost.schemas.kubernetes import Pod, decode, encode
+from underhost.schemas.kubernetes import EMPTY_LIST, EMPTY_OBJECT, Node, Pod, decode, encode
+from underhost.schemas.pods.sharing import SharedParts, alone
 from underhost.schemas.topics import PODS
 
 WHOLE = {"metadata.owner_references", "metadata.labels", "spec.containers", "spec.affinity", "status"}
@@ -101,3 +102,40 @@ def test_a_topic_that_begins_anew_shares_nothing_with_what_it_held() -> None:
     before = site.put(web("a"))
     site.state.replace(PODS, [])
     assert common(before, site.put(web("b"))) == set()
+
+
+REQUESTS = {"resources": {"requests": {"cpu": "1"}}}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(web("b"), id="a replica"),
+        pytest.param(web("b").labels(index="1"), id="labels of its own"),
+        pytest.param(web("b").tolerates({"operator": "Exists"}), id="tolerations of its own"),
+        pytest.param(web("b").apart(term(HOST, app("db"))), id="terms of its own"),
+        pytest.param(web("b").containers(REQUESTS), id="containers of its own"),
+        pytest.param(web("b").put("status", "resources", value={"requests": {}}), id="a status of its own"),
+        pytest.param(web("b").owned_by("ReplicaSet/new"), id="another owner"),
+        pytest.param(a_pod("b").labels(app="web"), id="no owner"),
+    ],
+)
+def test_a_pod_of_a_list_keeps_none_of_the_bytes_that_it_was_decoded_from(other: PodBuilder) -> None:
+    parts, text = SharedParts(keeps_bytes=False), [bytearray(encode(each.build())) for each in (web("a"), other)]
+    pods = [parts.put(decode(each, Pod)) for each in text]
+    for each in text:
+        each.clear()  # raises where somebody still reads it
+    assert pods == [web("a").build(), other.build()]
+
+
+def test_any_object_can_be_had_without_its_bytes() -> None:
+    text = bytearray(encode(a_node("n1").build()))
+    node = alone(decode(text, Node))
+    text.clear()
+    assert node == a_node("n1").build()
+
+
+def test_parts_that_are_not_there_are_the_same_ones_as_before() -> None:
+    parts = SharedParts(keeps_bytes=False)
+    for pod in (parts.put(decode(encode(built.build()), Pod)) for built in (web("a"), a_pod("b").owned_by("Job/b"))):
+        assert (pod.spec.tolerations is EMPTY_LIST, pod.spec.node_selector is EMPTY_OBJECT) == (True, True)
