@@ -19,6 +19,8 @@ from underhost.agents.pipeline.tables.sites import Sites
 from underhost.agents.site.objects import read_key, read_record
 from underhost.schemas.errors import BadEvent
 from underhost.schemas.keys import Key
+from underhost.schemas.kubernetes import Pod
+from underhost.schemas.pods.sharing import SharedParts
 from underhost.schemas.topics import Topic
 
 log = logging.getLogger(__name__)
@@ -86,10 +88,12 @@ async def rebuild(sites: Sites, tables: Tables, topic: Topic) -> None:
     The event loop has its turn every `SLICE` rows: probes are answered, and the lease is renewed, meanwhile.
     """
     rows: dict[str, list[tuple[Key, Struct]]] = {site: [] for site in sites.states}
+    parts = SharedParts(keeps_bytes=True)  # of all sites: until they are replaced, their pods are in memory twice
     for number, (key, record) in enumerate(_decoded(tables, topic)):
         if not number % SLICE:
             await asyncio.sleep(0)
         if sites.holds(key.site):
+            record = parts.put(record) if isinstance(record, Pod) else record
             rows.setdefault(key.site, []).append((key, record))
     for site, of_site in rows.items():
         sites.state(site).replace(topic, of_site)
