@@ -6,7 +6,7 @@ that the object was decoded from; here is also what keeps none of them.
 
 from typing import Any, TypeVar
 
-from msgspec import Raw, Struct
+from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from underhost.schemas.kubernetes import EMPTY_LIST, EMPTY_OBJECT, Pod, decode, encode
@@ -120,4 +120,4 @@ def _copy(part: Any, other: Any, fields: tuple[str, ...]) -> None:
     for name in fields:
         mine = getattr(part, name)
         if mine is not getattr(other, name) and mine is not EMPTY_OBJECT and mine is not EMPTY_LIST:
-            force_setattr(part, name, Raw(bytes(mine)))
+            force_setattr(part, name, mine.copy())

@@ -188,7 +188,7 @@ def _read_items(raws: Iterable[Raw], kind: str, api_version: str, place: FilePla
             break
         at = f"items[{index}]"
         try:
-            item = _item.decode(raw := Raw(bytes(raw)) if own else raw)
+            item = _item.decode(raw := raw.copy() if own else raw)
         except msgspec.ValidationError:
             _read_again(raw, file, into, implied, at)
             continue
@@ -202,7 +202,7 @@ def _read_items(raws: Iterable[Raw], kind: str, api_version: str, place: FilePla
 def _within_bounds(raws: Iterable[Raw], file: str, into: Collected) -> Iterator[tuple[int, Raw]]:
     """The items, each with its position; one that is huge is a fault."""
     for index, raw in enumerate(raws):
-        if memoryview(raw).nbytes >= _SURELY_SMALL and _is_huge(raw):
+        if len(raw) >= _SURELY_SMALL and _is_huge(raw):
             into.faults.add(_huge(raw, f"items[{index}]", file))
         else:
             yield index, raw

@@ -48,7 +48,7 @@ def read_pods(
     copied, alone = False, 0
     for index, raw in items:
         try:
-            item = _decode(_copied(raw) if copied else raw)
+            item = _decode(raw.copy() if copied else raw)
         except msgspec.ValidationError:
             yield index, raw
             continue
@@ -77,7 +77,7 @@ def read_pods(
                 alone += 1
                 own = own and alone < _ALONE + index // 4
                 if own and not copied:
-                    item = _decode(_copied(raw))
+                    item = _decode(raw.copy())
                 copied = own  # as those of the next may be kept, too
                 pod = k8s.Pod(item.metadata, item.spec, item.status)
                 pod_shapes(pod, shapes)
@@ -107,11 +107,11 @@ def _shared(item: _ListedPod, like: k8s.Pod, shapes: Shapes, own: bool) -> k8s.P
     else:
         shapes.strings(meta.labels, "metadata.labels")
         if own:
-            force_setattr(meta, "labels", _copied(meta.labels))
+            force_setattr(meta, "labels", meta.labels.copy())
     if volumes is not k8s.EMPTY_LIST:
         begins(volumes, "[", "spec.volumes")
         if own:
-            force_setattr(shared, "volumes", _copied(volumes))
+            force_setattr(shared, "volumes", volumes.copy())
     if meta.owner_references == its.owner_references:
         force_setattr(meta, "owner_references", its.owner_references)
     if status == like.status:
@@ -119,8 +119,3 @@ def _shared(item: _ListedPod, like: k8s.Pod, shapes: Shapes, own: bool) -> k8s.P
     elif own:
         status = k8s.decode(k8s.encode(status), k8s.PodStatus)
     return k8s.Pod(meta, shared, status)
-
-
-def _copied(raw: Raw) -> Raw:
-    """The same text, which holds no other in memory."""
-    return Raw(bytes(raw))
