@@ -7,6 +7,7 @@ from pathlib import Path
 
 import faust
 
+from underhost.streams.embedded import registry
 from underhost.streams.embedded.transport import embedded_url
 from underhost.streams.faust.app import UnderhostApp
 from underhost.streams.faust.events import EventStream
@@ -71,3 +72,12 @@ async def a_publisher(
     finally:
         if app._producer is not None:
             await app._producer.stop()
+
+
+async def committed(path: Path) -> int | None:
+    """The offset of `orders` that is read next after a restart, None where none was committed."""
+    log = await registry.acquire(path)
+    try:
+        return log.committed("t", ("orders", 0))
+    finally:
+        await registry.release(log)

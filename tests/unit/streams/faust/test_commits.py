@@ -7,7 +7,7 @@ from typing import Any
 
 import faust
 import pytest
-from support.workers.embedded import a_topic, an_app, running
+from support.workers.embedded import a_topic, an_app, committed, running
 
 from underhost.streams.embedded import registry
 from underhost.streams.faust.commits import ChangesUnderWay
@@ -39,14 +39,6 @@ class Slow:
     def offsets(self) -> list[int]:
         """Of the records that were read, in that order."""
         return [event.message.offset for event in self.read]
-
-
-async def committed(path: Path) -> int | None:
-    log = await registry.acquire(path)
-    try:
-        return log.committed("t", ("orders", 0))
-    finally:
-        await registry.release(log)
 
 
 @pytest.mark.parametrize(

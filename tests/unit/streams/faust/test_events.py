@@ -5,19 +5,9 @@ from pathlib import Path
 
 import faust
 import pytest
-from support.workers.embedded import a_topic, an_app, running
+from support.workers.embedded import a_topic, an_app, committed, running
 
-from underhost.streams.embedded import registry
 from underhost.streams.faust.events import AT_ONCE
-
-
-async def committed(path: Path) -> int | None:
-    """The offset that is read next after a restart, None where none was committed."""
-    log = await registry.acquire(path)
-    try:
-        return log.committed("t", ("orders", 0))
-    finally:
-        await registry.release(log)
 
 
 async def send(app: faust.App, *values: bytes) -> None:
