@@ -48,17 +48,15 @@ class Domains:
         self.key = key
         self.unique = len(different) == len(node_values) - without
         if self.unique:
-            values = [value or "" for value in node_values]
-            known = dict(zip(values, range(len(values)), strict=True))
-            codes = list(range(len(values)))
+            values, codes = [value or "" for value in node_values], list(range(len(node_values)))
+            known = dict(zip(values, codes, strict=True))
             if without:
                 known = {value: node for node, value in enumerate(node_values) if value is not None}
                 codes = [-1 if value is None else node for node, value in enumerate(node_values)]
         else:
             values = [value for value in different if value is not None]
             known = dict(zip(values, range(len(values)), strict=True))
-            code_of: dict[str | None, int] = {None: -1, **{value: code for value, code in known.items()}}
-            codes = list(map(code_of.__getitem__, node_values))
+            codes = [-1 if value is None else known[value] for value in node_values]
         self.codes: IndexArray = np.array(codes, np.intp)
         self.code_list = codes
         self.code_of = known

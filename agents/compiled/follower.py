@@ -44,8 +44,11 @@ class Observer:
     def arrive(self, snapshot: Snapshot, key: str, pod: Pod, place: Place) -> None:
         """A pod has come to its place."""
 
-    def change_nodes(self, changed: Collection[str], moved: Collection[str]) -> None:
-        """Nodes are about to come, go, or change in what a rule reads of them; of those `moved`, only VM or host."""
+    def change_nodes(self, snapshot: Snapshot, changed: Collection[str], moved: Collection[str]) -> None:
+        """Nodes are about to come, go, or change in what a rule reads of them; of those `moved`, only VM or host.
+
+        Raises BadObjectError.
+        """
 
     def nodes_changed(
         self, snapshot: Snapshot, changed: Collection[str], moved: Collection[str], pods: Mapping[str, Pod]
@@ -125,11 +128,12 @@ class Follower:
         if pod is None or (pod.spec.affinity is EMPTY_OBJECT and pod.spec.topology_spread_constraints is EMPTY_LIST):
             return
         parts = pod.metadata.namespace, bytes(pod.spec.affinity), bytes(pod.spec.topology_spread_constraints)
-        if hash(parts) in self._learnt:
+        at = hash(parts)  # whatever else has this hash is compiled anew
+        if at in self._learnt:
             return
         if len(self._learnt) >= LEARNT:
             self._learnt.clear()
-        self._learnt.add(hash(parts))  # whatever else has this hash is compiled anew
+        self._learnt.add(at)
         for namespace, keys in self._site.model.classifier.new_keys(*parts).items():
             self._use(snapshot, pods, keys, namespace)
 
@@ -195,7 +199,7 @@ class Follower:
 
         `pods` are those that the site has now, or newer ones. Raises Outdated, BadObjectError.
         """
-        touched = set[str]()
+        touched: set[str] = set()
         for name in names:
             old, new = self._nodes.get(name), snapshot.nodes.get(name)
             self._site.change_images(name, old, new)
@@ -216,7 +220,7 @@ class Follower:
     ) -> None:
         site = self._site
         moved = {name for name in replaced if name not in touched}
-        self.observer.change_nodes(touched, moved)
+        self.observer.change_nodes(snapshot, touched, moved)
         index = site.model.nodes.index
         exchanged = [name for name in touched if (name in index) != (name in snapshot.nodes)]
         rebound = {key: site.remove(key) for name in exchanged for key in site.pods_on(name)}

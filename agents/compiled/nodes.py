@@ -6,7 +6,7 @@ Topology keys are left to `domains.py`, what runs on the nodes to `running.py` a
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -60,6 +60,10 @@ NO_FEATURES: frozenset[str] = frozenset()
 
 def _features_of(node: Node) -> frozenset[str]:
     return frozenset(node.status.declared_features) if node.status.declared_features else NO_FEATURES
+
+
+def _differing(before: Mapping[str, str], now: Mapping[str, str]) -> set[str]:
+    return {key for key in before.keys() | now.keys() if before.get(key) != now.get(key)}
 
 
 class Nodes:
@@ -139,6 +143,12 @@ class Nodes:
                     self.allocatable[self.resources[name], at] = amount
 
     # --------------------------------------------------------------------------------------------------- following
+    def differing(self, node: Node) -> set[str]:
+        """The label keys of which a node that is there has other values now. Raises BadObjectError."""
+        with faults_of(f"Node {node.metadata.name}"):
+            labels = terms.labels(bytes(node.metadata.labels))
+        return _differing(self.labels[self.index[node.metadata.name]], labels)
+
     def change(self, node: Node) -> set[str]:
         """Take in a node that is there; the label keys that changed. Raises BadObjectError."""
         name = node.metadata.name
@@ -161,7 +171,7 @@ class Nodes:
         self.allocatable[:, at] = 0
         for resource, amount in amounts.items():
             self.allocatable[self.resources[resource], at] = amount
-        return {key for key in before.keys() | labels.keys() if before.get(key) != labels.get(key)}
+        return _differing(before, labels)
 
     def exchange(self, gone: Iterable[str], come: Iterable[Node]) -> Shift:
         """Nodes go and others come; their hosts are unknown until `place`. Raises BadObjectError."""

@@ -4,7 +4,7 @@ In: what one pass over the pods has found, then single pods that come and go. Ou
 pods by class. What only following needs (positions by key, by class and by node) is made when following begins.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, MutableSequence
 from functools import cached_property
 
 import numpy as np
@@ -26,9 +26,9 @@ class Running:
             site was compiled. Whoever derives something from the pods of some nodes sees here whether it still holds.
     """
 
-    class_at: Sequence[int]
-    request_at: Sequence[int]
-    node_at: Sequence[int]
+    class_at: MutableSequence[int]
+    request_at: MutableSequence[int]
+    node_at: MutableSequence[int]
     members: list[set[int]]
     on_node: list[set[int]]
 
@@ -49,8 +49,7 @@ class Running:
 
     def settle(self) -> None:
         """Let the arrays be those of the pods that run now."""
-        size = len(self.keys)
-        self.classes, self.requests, self.nodes = (row[:size] for row in self._rows)
+        self.classes, self.requests, self.nodes = self._rows[:, : len(self.keys)]
 
     def sizes(self, classes: int) -> list[int]:
         """The number of pods of each class."""
@@ -98,7 +97,7 @@ class Running:
         at = len(self.keys)
         if at == self._rows.shape[1]:
             self._hold(np.concatenate([self._rows, np.zeros((3, max(at, _GROWTH)), np.intp)], axis=1))
-        self._rows[:, at] = cls, request, node
+        self.class_at[at], self.request_at[at], self.node_at[at] = cls, request, node
         self.keys.append(key)
         self._enter(key, at)
         self.touch(node)
@@ -112,7 +111,8 @@ class Running:
         if at != last:
             self._leave(last)
             self.keys[at] = moved
-            self._rows[:, at] = self._rows[:, last]
+            for numbers in (self.class_at, self.request_at, self.node_at):
+                numbers[at] = numbers[last]
             self._enter(moved, at)
 
     def touch(self, node: int) -> None:

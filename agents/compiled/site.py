@@ -51,7 +51,8 @@ class CompiledSite:
         self.pending: dict[str, PendingPod] = {}
         self.unbound: defaultdict[str, dict[str, PendingPod]] = defaultdict(dict)
         for pod in (*model.pending, *model.unbound):
-            self._put(pod.key, snapshot.pods[pod.key], pod.cls, pod.request)
+            one = snapshot.pods[pod.key]
+            self._put(pod.key, one, self.placed(one, pod.cls, pod.request))
         self.state = State(model)
 
     # ------------------------------------------------------------------------------------------------------- pods
@@ -97,7 +98,7 @@ class CompiledSite:
 
     def add(self, key: str, pod: Pod, place: Place) -> None:
         """A pod that is not finished comes."""
-        self._put(key, pod, place.cls, place.request)
+        self._put(key, pod, place)
         if place.node:
             self.state.run(place.cls, place.request, self.model.nodes.index[place.node])
 
@@ -143,11 +144,11 @@ class CompiledSite:
         here = name in self.model.nodes.index
         return Place(cls, request, name if here else "", "" if here else name)
 
-    def _put(self, key: str, pod: Pod, cls: int, request: int) -> None:
-        place = self.places[key] = self.placed(pod, cls, request)
-        self.uses[cls] += 1
+    def _put(self, key: str, pod: Pod, place: Place) -> None:
+        self.places[key] = place
+        self.uses[place.cls] += 1
         if place.node:
-            self.model.running.add(key, cls, request, self.model.nodes.index[place.node])
+            self.model.running.add(key, place.cls, place.request, self.model.nodes.index[place.node])
         else:
             self._wait(key, pod, place)
 
@@ -165,6 +166,19 @@ class CompiledSite:
         if self.model.topology.is_host_key(key):
             return self.host_of(node) or None
         return self.model.nodes.labels[node].get(key)
+
+    def relabelled(self, snapshot: Snapshot, changed: Iterable[str]) -> dict[str, set[str]]:
+        """Of the nodes about to change, those that stay on their hosts, with the label keys that get other values.
+
+        Raises BadObjectError.
+        """
+        nodes, joined = self.model.nodes, snapshot.node_hosts
+        there = [name for name in changed if name in nodes.index and name in snapshot.nodes]
+        return {
+            name: nodes.differing(snapshot.nodes[name])
+            for name in there
+            if self.host_of(nodes.index[name]) == (joined[name].host if name in joined else "")
+        }
 
     def change_images(self, name: str, before: Node | None, now: Node | None) -> None:
         """A node came, changed or went, maybe with other images. Raises BadObjectError."""

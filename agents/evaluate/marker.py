@@ -21,6 +21,7 @@ class Marker(Observer):
 
     def __init__(self, site: CompiledSite, judges: Judges) -> None:
         self._site, self._judges, self._marks = site, judges, Marks()
+        self._relabelled: dict[str, set[str]] = {}
 
     def take(self) -> Marks:
         """What has to be judged."""
@@ -98,8 +99,9 @@ class Marker(Observer):
         self._judges.tell(snapshot, key, pod, place)
 
     # ------------------------------------------------------------------------------------------------------ nodes
-    def change_nodes(self, changed: Collection[str], moved: Collection[str]) -> None:
+    def change_nodes(self, snapshot: Snapshot, changed: Collection[str], moved: Collection[str]) -> None:
         """Mark under what was."""
+        self._relabelled = self._site.relabelled(snapshot, changed)
         if changed or self._judges.ask_for_hosts:
             self._judges.eligible.know(self._site)
         self._mark_nodes(changed, moved, -1)
@@ -121,16 +123,21 @@ class Marker(Observer):
                 self._judges.tell(snapshot, key, pod, place)
 
     def _mark_nodes(self, changed: Collection[str], moved: Collection[str], sign: int) -> None:
-        """Where no rule but of hosts themselves asks for a node's host, a vMotion concerns these alone."""
+        """Where no rule but of hosts themselves asks for a node's host, a vMotion concerns these alone.
+
+        Nobody meets others on a node that stays on its host, but by labels that it has got or lost.
+        """
         site, judges = self._site, self._judges
         if judges.ask_for_hosts:
             changed, moved = {*changed, *moved}, ()
         for name in changed:
             self._marks.nodes.add(name)
+            keys = self._relabelled.get(name)
             for key in site.pods_on(name):
                 place = site.places[key]
-                self._marks.pod(site, judges.relations, key, place)
-                judges.count(site, place, sign)
+                self._marks.pod(site, judges.relations, key, place, keys)
+                if keys is None:
+                    judges.count(site, place, sign)
         for name in moved:
             for key in site.pods_on(name):
                 place = site.places[key]

@@ -3,7 +3,7 @@
 In: a pod at a place, before or after a change. Out: the sets that the judges work off.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -90,8 +90,13 @@ class Marks:
     spread: set[int] = field(default_factory=set)
     near: set[int] = field(default_factory=set)
 
-    def pod(self, site: CompiledSite, relations: Relations, key: str, place: PodPlace) -> None:
-        """A pod at a place, where it comes, goes or is when something about its node changes."""
+    def pod(
+        self, site: CompiledSite, relations: Relations, key: str, place: PodPlace, keys: Collection[str] | None = None
+    ) -> None:
+        """A pod at a place, where it comes, goes or is when something about its node changes.
+
+        `keys` are the labels that change of a node that stays on its host; None: the pod or the node comes or goes.
+        """
         self.pods.add(key)
         if not place.node:
             return
@@ -99,7 +104,9 @@ class Marks:
         concern = relations.of(site.model.classes[place.cls])
         self.spread |= concern.spread
         self.near |= concern.near
-        self._apart(site, concern, place, False, None)
+        apart = concern.apart if keys is None else [at for at in concern.apart if at.key in keys]
+        if apart:
+            self._apart(site, apart, place, False, None)
 
     def left_host(
         self, site: CompiledSite, relations: Relations, place: PodPlace, holds: Callable[[SeparationId, str], bool]
@@ -109,17 +116,17 @@ class Marks:
         Where nothing was found, nothing is when a pod has left: `holds` tells whether a place on a host has a finding.
         """
         if place.node:
-            self._apart(site, relations.of(site.model.classes[place.cls]), place, True, holds)
+            self._apart(site, relations.of(site.model.classes[place.cls]).apart, place, True, holds)
 
     def came_to_host(self, site: CompiledSite, relations: Relations, place: PodPlace) -> None:
         """A pod stays where it is, and the host below it is another one now."""
         if place.node:
-            self._apart(site, relations.of(site.model.classes[place.cls]), place, True, None)
+            self._apart(site, relations.of(site.model.classes[place.cls]).apart, place, True, None)
 
     def _apart(
         self,
         site: CompiledSite,
-        concern: Concern,
+        apart: Iterable[SeparationId],
         place: PodPlace,
         is_of_host: bool,
         holds: Callable[[SeparationId, str], bool] | None,
@@ -127,7 +134,7 @@ class Marks:
         """The domains, and the host, in which others must be apart from the pod; of the host alone if `is_of_host`."""
         node, topology = site.model.nodes.index[place.node], site.model.topology
         host = site.host_of(node)
-        for at in concern.apart:
+        for at in apart:
             value = site.value_of(at.key, node)
             if value is not None:
                 by_host = topology.is_host_key(at.key)

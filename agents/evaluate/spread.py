@@ -76,7 +76,8 @@ class Spread:
         if cls.id not in self._prepared:
             self._prepared[cls.id] = rule.prepare_strict(case.state, cls)
         prepared = self._prepared[cls.id]
-        missing, refused = list[Finding](), list[int]()
+        missing: list[Finding] = []
+        refused: list[int] = []
         for at, refusal in refusals(case, prepared, case.model.pods_of(cls.id)):
             if refusal.reasons[0] == rule.REASON_MISSING_LABEL:
                 missing.append(pod_finding(case, at, rule.NAME, refusal.reasons, _OF_LABEL))

@@ -33,6 +33,7 @@ class FindingStore:
         self._slots: dict[object, Sequence[Finding]] = {}
         self._keys: list[f.Order] = []
         self._found: list[Finding] = []
+        self._given = False  # somebody holds `_found`: it stays as it is, and the next change is one of a copy
         self._fresh: list[Finding] = []
 
     def put(self, slot: object, findings: Sequence[Finding]) -> None:
@@ -55,9 +56,10 @@ class FindingStore:
             del self._slots[slot]
 
     def findings(self) -> list[Finding]:
-        """All, worst first."""
+        """All, worst first; the very same list as before where none came or went since."""
         self._sort_in()
-        return self._found.copy()
+        self._given = True
+        return self._found
 
     def take_regrouped(self) -> set[str]:
         """The pods whose groups have changed since it was asked last."""
@@ -76,6 +78,7 @@ class FindingStore:
         at = bisect_left(self._keys, f.order_of(finding))
         while self._found[at] is not finding:
             at += 1
+        self._own()
         del self._keys[at], self._found[at]
         self.counts[finding.severity] -= 1
         for pod in _group(finding):
@@ -88,6 +91,8 @@ class FindingStore:
         """Bring the findings that were added to their places."""
         fresh, self._fresh = self._fresh, []
         if len(fresh) < _MANY:
+            if fresh:
+                self._own()
             for finding in fresh:
                 key = f.order_of(finding)
                 at = bisect_left(self._keys, key)
@@ -97,6 +102,12 @@ class FindingStore:
         known = zip(self._keys, self._found, strict=True)
         places = sorted([*known, *zip(map(f.order_of, fresh), fresh, strict=True)], key=itemgetter(0))
         self._keys, self._found = [key for key, _ in places], [finding for _, finding in places]
+        self._given = False
+
+    def _own(self) -> None:
+        """Let what was given out be another list."""
+        if self._given:
+            self._found, self._given = self._found.copy(), False
 
 
 def _group(finding: Finding) -> list[str]:

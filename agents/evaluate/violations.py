@@ -126,16 +126,18 @@ def _without_room(
     case: Case, prepared: node_resources_fit.NodeResourcesFit, nodes: Mapping[str, Collection[int]]
 ) -> Iterator[tuple[int, IndexArray]]:
     """Of these nodes, the pods of each request that no longer has room there: most have."""
-    running, requests = case.model.running, case.model.requests
-    for pods in nodes.values():
-        for request, mine in _grouped(running.request_at, pods).items():
-            if not prepared.has_room(requests[request], running.node_at[mine[0]], out=True):
-                yield request, np.array(mine, np.intp)
+    requests, request_at, index = case.model.requests, case.model.running.request_at, case.model.nodes.index
+    for name, pods in nodes.items():
+        for request in {request_at[at] for at in pods}:
+            if not prepared.has_room(requests[request], index[name], out=True):
+                yield request, np.array([at for at in pods if request_at[at] == request], np.intp)
 
 
 def _without_port(case: Case, pods: Collection[int] | None) -> Iterator[Finding]:
     """Pods whose host ports another pod of the node holds as well."""
     class_at, holding = case.model.running.class_at, case.model.classifier.with_ports
+    if not holding:
+        return
     chosen = None if pods is None else [at for at in pods if class_at[at] in holding]
     for cls, mine in _by_class(case, chosen, lambda cls: cls.ports):
         for at, refusal in refusals(case, node_ports.prepare(case.state, cls), mine):

@@ -44,7 +44,7 @@ class Tracked(dict[K, V]):
 
     def since(self, before: Mapping[K, V]) -> Iterable[K] | None:
         """The keys that may differ from that mapping; None where it is none of those before this."""
-        found = dict[K, None]()
+        found: dict[K, None] = {}
         for view, changed in self._steps:
             found.update(dict.fromkeys(changed))
             if view() is before:

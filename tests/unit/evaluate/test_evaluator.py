@@ -156,6 +156,26 @@ def test_a_picture_in_which_no_object_has_changed_is_not_judged_again() -> None:
     assert evaluator.update(replace(site, offsets={"outcomes": 7})) is report
 
 
+def test_a_report_stays_as_it_was_when_the_site_changes() -> None:
+    site, resident = ChangingSite(random.Random(11)), Evaluator(Options())
+    given = []
+    for _ in range(60):
+        report = resident.update(site.snapshot)
+        given.append((report.findings, [*report.findings]))
+        site.change()
+    assert len({len(findings) for findings, _ in given}) > 5  # some came and went
+    assert [findings for findings, _ in given] == [copy for _, copy in given]
+
+
+def test_where_no_finding_came_or_went_the_list_is_the_same_one() -> None:
+    site = a_site(a_node("n1"), a_node("n2"), a_pod("a").on("n3"))
+    resident = Evaluator(Options())
+    first = resident.update(site).findings
+    more = replace(site, nodes={**site.nodes, **a_site(a_node("n4")).nodes})
+    assert [finding.pod for finding in first] == ["shop/a"]
+    assert resident.update(more).findings is first
+
+
 def test_a_wrong_object_is_named_every_time_and_the_next_good_picture_is_judged() -> None:
     good, resident = three_nodes_on_two_hosts(), Evaluator(Options())
     resident.update(good)
