@@ -36,7 +36,10 @@ REQUEST = 30.0
 """Seconds that the leader of a partition may wait for its followers before the records are sent again."""
 
 BUFFERED = 5000
-"""Changes of tables that may wait to be sent before Faust holds the streams back."""
+"""Changes of tables that may wait to be sent before the streams are held back."""
+
+BATCH = 256 * 1024
+"""Bytes of a request for each partition: a pod of real size has six thousand, and a broker takes a million."""
 
 
 class _NoSensors(SensorDelegate):  # type: ignore[misc]
@@ -214,6 +217,7 @@ def build_app(settings: Settings, *, app_id: str, only: str | None = None) -> Un
         broker_heartbeat_interval=min(1.0, kafka.session_timeout / 4),
         # How long a broker that does not answer is waited for is in `kafka/client.py`; this is for one that answers.
         producer_request_timeout=REQUEST,
+        producer_max_batch_size=BATCH,
         stream_wait_empty=False,
         web_enabled=False,
         reply_create_topic=False,

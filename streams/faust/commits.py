@@ -69,12 +69,16 @@ class ChangesUnderWay:
         self._changes = set()
         self._fewer.set()
 
+    async def fewer(self) -> None:
+        """Wait until another one is acknowledged, or all are forgotten."""
+        self._fewer.clear()
+        await self._fewer.wait()
+
     async def written(self) -> bool:
         """Wait until what is under way now is acknowledged; False if it was forgotten before that."""
         changes, awaited = self._changes, set(self._changes)
         while changes is self._changes and not awaited.isdisjoint(changes):
-            self._fewer.clear()
-            await self._fewer.wait()
+            await self.fewer()
         return changes is self._changes
 
 

@@ -1,8 +1,8 @@
-"""A Faust table whose changes go straight into the embedded log; on Kafka they go Faust's own way, with a generation.
+"""A Faust table whose changes go straight to the producer; on Kafka each says in which generation it was made.
 
-In: `table[key] = value` and `del table[key]` while a record is handled. Out: the change in the changelog, in the log's
-next commit. Faust makes a future, a message and a callback of each change, for stores that keep their offset; a table
-in memory needs none of them. Its recovery and its partitions are left to Faust.
+In: `table[key] = value` and `del table[key]` while a record is handled. Out: the change in the changelog. Faust makes
+a future, a message and a callback of each change, for stores that keep their offset; a table in memory needs none of
+them. Its recovery and its partitions are left to Faust.
 
 A worker that was cut off from Kafka has records that it fetched before, and handles them before it hears that its
 group has gone on without it. What it writes then lies behind what its successor has written. So each change carries the
@@ -51,27 +51,6 @@ class ChangelogTable(faust.Table):  # type: ignore[misc]
         """Whether the producer has taken the change as it is."""
         changelog, partition = self.changelog_topic.get_topic_name(), self.partition_for_key(key)
         return bool(self.app.producer.put_change(changelog, partition, key, value))
-
-    def send_changelog(
-        self, partition: int | None, key: Any, value: Any, key_serializer: Any = None, value_serializer: Any = None
-    ) -> Any:
-        """Faust's, with the generation; no offset is committed before the change is acknowledged."""
-        change = self.changelog_topic.send_soon(
-            key=key,
-            value=value,
-            partition=partition,
-            headers={GENERATION: str(self.app.consumer_generation_id).encode()},
-            key_serializer=key_serializer or self.key_serializer,
-            value_serializer=value_serializer or self.value_serializer,
-            callback=self._on_changelog_sent,
-            eager_partitioning=True,
-        )
-        self.app.changes.add(change)
-        return change
-
-    def _on_changelog_sent(self, fut: Any) -> None:
-        self.app.changes.discard(fut)
-        super()._on_changelog_sent(fut)
 
     def apply_changelog_batch(self, batch: Iterable[Any]) -> None:
         """Faust's, without what comes late."""

@@ -4,11 +4,16 @@ In: Faust's app. Out: its transport. Everything else is left to Faust's driver f
 """
 
 import asyncio
+import logging
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
+from aiokafka.errors import KafkaError, ProducerClosed
+from aiokafka.structs import TopicPartition
 from faust.transport.drivers import aiokafka as driver
 
+from underhost.streams.faust.table import GENERATION
+from underhost.streams.kafka.changes import put
 from underhost.streams.kafka.client import make_patient, patience
 from underhost.streams.kafka.consumer import KafkaConsumer, within
 from underhost.streams.kafka.holding import drop, hold_back
@@ -17,12 +22,19 @@ from underhost.streams.kafka.sending import send_together
 from underhost.streams.kafka.topics import IN_SYNC, REPLICAS
 from underhost.streams.ports import ProducerRecord
 
+log = logging.getLogger(__name__)
+
 SEND_WITHIN = 1.5
 """Seconds that a stop waits for acknowledgements."""
 
 
 class KafkaProducer(driver.Producer):  # type: ignore[misc]
     """Faust's producer of Kafka, with what the embedded log's has, too."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._waiting = 0
+        self.buffer.wait_until_ebb = self._wait_for_few
 
     def _settings_extra(self) -> Mapping[str, Any]:
         return {"acks": "all", "enable_idempotence": True}
@@ -58,8 +70,38 @@ class KafkaProducer(driver.Producer):  # type: ignore[misc]
         await send_together(send, records)
 
     def put_change(self, topic: str, partition: int, key: bytes, value: bytes | None) -> bool:
-        """False: a table's change goes the way that Faust has for it."""
-        return False
+        """Take a table's change, with the generation of the group in which it was made; always True.
+
+        No offset is committed before Kafka has it.
+        """
+        producer, headers = self._producer, [(GENERATION, str(self.app.consumer_generation_id).encode())]
+        try:
+            if producer is None:
+                raise ProducerClosed
+            batch = put(producer, TopicPartition(topic, partition), key, value, headers)
+        except KafkaError as error:  # the pipeline ends: whoever has the partition next reads the record again
+            self.app.changes.add(error)
+            return True
+        self._waiting += 1
+        if batch is not None:
+            self.app.changes.add(batch)
+            batch.future.add_done_callback(lambda _: self._has_ended(producer, batch))
+        return True
+
+    def _has_ended(self, producer: Any, batch: Any) -> None:
+        """Kafka has the changes of a batch, or refuses them, or will never be asked."""
+        self._waiting -= batch.record_count
+        accumulator, error = producer._message_accumulator, batch.future.exception()
+        if error is not None and (accumulator._closed or accumulator._exception is not None):
+            return  # nothing is committed any more
+        if error is not None:
+            log.error("Kafka refuses %d changes of %s: %s", batch.record_count, batch.tp.topic, error)
+        self.app.changes.discard(batch)
+
+    async def _wait_for_few(self) -> None:
+        """Wait while too many changes wait: records are read no faster than what they change is taken."""
+        while self._waiting > self.buffer.max_messages:
+            await self.app.changes.fewer()
 
     async def unpublishable(self, partition: int) -> str:
         """Why this partition of the topics that were published to takes no records; "" where it does."""

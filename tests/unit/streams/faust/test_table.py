@@ -1,13 +1,11 @@
 """A table that is recovered holds what its owners wrote, and nothing that a former owner wrote after them."""
 
-import asyncio
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from faust.types import TP
-from faust.types.tuples import RecordMetadata
 
 from underhost.streams.faust.app import build_app
 from underhost.streams.settings.kafka import KafkaSettings
@@ -86,39 +84,3 @@ def test_a_changelog_that_is_read_once_more_from_its_beginning_is_whole(table: A
     recovered(table, *changes)
     table.data.data.clear()
     assert recovered(table, *changes) == {b"p": b"new", b"q": b"kept"}
-
-
-def test_a_change_says_in_which_generation_of_the_group_it_was_made(
-    table: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sent: list[dict[str, Any]] = []
-    monkeypatch.setattr(table, "_changelog_topic", SimpleNamespace(send_soon=lambda **change: sent.append(change)))
-    table.app.consumer_generation_id = 7
-    table.send_changelog(0, b"p", b"new")
-    assert [(each["key"], each["value"], each["headers"]) for each in sent] == [(b"p", b"new", {"generation": b"7"})]
-
-
-class Producer:
-    """Kafka's: it takes no change as it is, and acknowledges when the test says so."""
-
-    def __init__(self) -> None:
-        self.sent: list[Any] = []
-
-    def put_change(self, topic: str, partition: int, key: bytes, value: bytes | None) -> bool:
-        return False
-
-    def send_soon(self, change: Any) -> None:
-        self.sent.append(change)
-
-
-async def test_a_change_is_under_way_until_the_changelog_has_acknowledged_it(table: Any) -> None:
-    app = table.app
-    app.producer = producer = Producer()
-    table.send_changelog(0, b"p", b"new")
-    (change,) = producer.sent
-    waiting = asyncio.create_task(app.changes.written())
-    await asyncio.wait([waiting], timeout=0)
-    assert not waiting.done()
-    change.set_result(RecordMetadata("changelog", 0, CHANGELOG, 0))
-    change.message.callback(change)
-    assert await waiting

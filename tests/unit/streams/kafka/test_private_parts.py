@@ -16,11 +16,18 @@ from aiokafka.conn import AIOKafkaConnection
 from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.consumer.subscription_state import SubscriptionState
 from aiokafka.producer import AIOKafkaProducer
-from aiokafka.producer.message_accumulator import MessageAccumulator, MessageBatch
+from aiokafka.producer.message_accumulator import BatchBuilder, MessageAccumulator, MessageBatch
 from aiokafka.producer.sender import Sender, SendProduceReqHandler
 from aiokafka.producer.transaction_manager import TransactionManager
 
 RELIED_UPON: dict[str, list[tuple[Callable[..., Any], str]]] = {
+    "changes": [
+        (AIOKafkaClient.add_topic, "b054eda66291"),
+        (BatchBuilder.append, "657d76f55157"),
+        (MessageAccumulator._append_batch, "4762abfc42cb"),
+        (MessageAccumulator.add_message, "56ff7e6c1918"),
+        (MessageAccumulator.create_builder, "13dcd0ebf6b9"),
+    ],
     "client": [
         (AIOKafkaClient.__init__, "edf3d0229560"),
         (AIOKafkaClient.bootstrap, "198943b004e5"),
