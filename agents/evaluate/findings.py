@@ -57,9 +57,11 @@ def listing(names: list[str], most: int = 3) -> str:
 
 def namespace_of(finding: Finding | FindingEvent) -> str:
     """Whose finding it is; "" for nobody's."""
+    if finding.object is None:  # as of most
+        return finding.pod.partition("/")[0] if finding.pod is not None else ""
     if finding.rule == TENANT:
         return ""
-    if finding.object is not None and finding.object.startswith(NAMESPACE):
+    if finding.object.startswith(NAMESPACE):
         return finding.object.removeprefix(NAMESPACE)
     return finding.pod.partition("/")[0] if finding.pod is not None else ""
 

@@ -46,7 +46,8 @@ class PublishedFindings:
         self._site = site
         rows = {row.id: row for row in published}
         self._open = {id_: row for id_, row in rows.items() if row.state != RESOLVED}
-        self._told: dict[str, tuple[Finding, FindingEvent]] = {}
+        self._told: Mapping[str, Finding] = {}  # what `_open` says, as objects
+        self._looked_at: Mapping[str, Finding] = {}
         self._updated: dict[str, float] = {}
         self.due: float | None = None
         # A worker that was killed between a resolution and its tombstone leaves the row: the tombstone is still due.
@@ -61,32 +62,27 @@ class PublishedFindings:
         self, findings: Sequence[Finding], snapshot: Mapping[str, int], now: str, monotonic: float
     ) -> FindingChange:
         """What changed; what is open is remembered by `commit` alone. `now` is RFC 3339, `monotonic` in seconds."""
-        open_: dict[str, FindingEvent] = {}
         self._updated = {id_: at for id_, at in self._updated.items() if monotonic < at + PACE}
         self.due = None
+        open_, told = dict(self._open), {finding.id: finding for finding in findings}
         records = [tombstone(VIOLATIONS, finding_key(self._site, id_)) for id_ in self._due]
-        told, self._told = self._told, {}
-        for finding in sorted(findings, key=lambda each: each.id):
-            before, known = self._open.get(finding.id), told.get(finding.id)
-            if known is not None and known[0] is finding and known[1] is before:  # most findings
-                event = known[1]
-            else:
-                event = self._event(fitted(finding), snapshot, now)
-                if before is not None and _same(before, event):
-                    event = before
-                elif before is not None and finding.id in self._updated:
-                    open_[finding.id] = before
-                    self._wait_until(self._updated[finding.id] + PACE)
-                    continue
-                else:
-                    records.append(self._record(event))
-                    if before is not None:
-                        self._updated[finding.id] = monotonic
-            open_[finding.id], self._told[finding.id] = event, (finding, event)
-        for id_, before in sorted(self._open.items()):
-            if id_ not in open_:
-                event = msgspec.structs.replace(before, state=RESOLVED, updated_at=now, snapshot=dict(snapshot))
-                records += [self._record(event), tombstone(VIOLATIONS, finding_key(self._site, id_))]
+        changed = [id_ for id_, finding in told.items() if self._told.get(id_) is not finding]  # of thousands a few
+        for id_ in sorted(changed):
+            before, event = self._open.get(id_), self._event(fitted(told[id_]), snapshot, now)
+            if before is not None and _same(before, event):
+                continue
+            if before is not None and id_ in self._updated:
+                del told[id_]
+                self._wait_until(self._updated[id_] + PACE)
+                continue
+            open_[id_] = event
+            records.append(self._record(event))
+            if before is not None:
+                self._updated[id_] = monotonic
+        for id_ in sorted(self._open.keys() - {finding.id for finding in findings}):
+            event = msgspec.structs.replace(open_.pop(id_), state=RESOLVED, updated_at=now, snapshot=dict(snapshot))
+            records += [self._record(event), tombstone(VIOLATIONS, finding_key(self._site, id_))]
+        self._looked_at = told
         return FindingChange(open_, records)
 
     def _wait_until(self, at: float) -> None:
@@ -94,7 +90,7 @@ class PublishedFindings:
 
     def commit(self, change: FindingChange) -> None:
         """The records of this change are published."""
-        self._open, self._due = dict(change.open), []
+        self._open, self._due, self._told = dict(change.open), [], self._looked_at
 
     def _event(self, finding: Finding, snapshot: Mapping[str, int], now: str) -> FindingEvent:
         before = self._open.get(finding.id)
