@@ -13,7 +13,6 @@ from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from typing import Any, cast
 
-import structlog
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 from faust.exceptions import FaustError
@@ -25,6 +24,7 @@ from underhost.streams.cloudevents import cloud_event, event_time
 from underhost.streams.kafka import connect as kafka
 from underhost.streams.kafka.security import client_arguments
 from underhost.streams.kafka.sending import send_together
+from underhost.streams.log import structlog
 from underhost.streams.partition import partition_of
 from underhost.streams.ports import Outgoing, ProducerRecord, Publisher, Record
 from underhost.streams.settings.kafka import KafkaSettings

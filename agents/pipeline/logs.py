@@ -10,7 +10,7 @@ import threading
 from collections.abc import MutableMapping
 from typing import Any, TextIO
 
-import structlog
+from underhost.streams.log import structlog
 
 OWN = "underhost"
 ALWAYS = "underhost.agents.worker", "underhost.agents.pipeline.leases.roles"
@@ -37,7 +37,9 @@ def configure(verbosity: int, stream: TextIO | None = None) -> None:
         cache_logger_on_first_use=False,
     )
     if out.isatty():
-        last: list[Any] = [_printable, structlog.dev.ConsoleRenderer(colors=not os.environ.get("NO_COLOR"))]
+        colors, plain = not os.environ.get("NO_COLOR"), structlog.dev.plain_traceback
+        shown = structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=plain)
+        last: list[Any] = [structlog.processors.format_exc_info, _printable, shown]
     else:
         last = [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(sort_keys=True)]
     handler = logging.StreamHandler(out)

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
-import structlog
 from msgspec import Struct
 
 from underhost.schemas.errors import BackendError, InputError
@@ -23,6 +22,7 @@ from underhost.schemas.topics import KUBERNETES_TOPICS, VSPHERE_TOPICS, Topic
 from underhost.schemas.vsphere import Inventory
 from underhost.streams.files.objects import Objects
 from underhost.streams.files.reader import load_files
+from underhost.streams.log import structlog
 from underhost.streams.ports import Publisher, Source, TopicReader
 from underhost.streams.settings.clusters import KubernetesSettings, VSphereSettings
 from underhost.streams.vsphere.records import Records, inventory_records

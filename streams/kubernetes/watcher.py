@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-import structlog
 from msgspec import Struct
 
 from underhost.schemas.errors import BackendError, Gone, Refused, Retry, Unreachable
@@ -22,6 +21,7 @@ from underhost.streams.kubernetes.contact import Contact
 from underhost.streams.kubernetes.kinds import KINDS, Kind
 from underhost.streams.kubernetes.list_watch import KindListWatch
 from underhost.streams.kubernetes.past import newest_held, number
+from underhost.streams.log import structlog
 from underhost.streams.ports import Outgoing, Publisher, Source, TopicReader
 from underhost.streams.publish import publish_until_taken
 from underhost.streams.settings.clusters import KubernetesSettings

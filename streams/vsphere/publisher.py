@@ -8,11 +8,10 @@ is back. When to list, poll and publish is left to the watcher.
 import time
 from collections.abc import Callable
 
-import structlog
-
 from underhost.schemas.keys import listed_key, parse_key
 from underhost.schemas.records import Listed
 from underhost.schemas.topics import HOSTS, Topic
+from underhost.streams.log import structlog
 from underhost.streams.ports import Outgoing, Publisher, TopicReader
 from underhost.streams.publish import publish_until_taken
 from underhost.streams.timing import Timing

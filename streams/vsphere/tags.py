@@ -14,9 +14,9 @@ from urllib.parse import quote, urlsplit
 
 import aiohttp
 import msgspec
-import structlog
 
 from underhost.schemas.errors import Refused, Unreachable
+from underhost.streams.log import structlog
 from underhost.streams.settings.clusters import VSphereSettings
 from underhost.streams.vsphere.client import address_of, credentials, one_line, tls_context
 

@@ -9,10 +9,9 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-import structlog
-
 from underhost.schemas.errors import BackendError, Gone, Refused, UnderhostError, Unreachable
 from underhost.schemas.topics import NODES
+from underhost.streams.log import structlog
 from underhost.streams.ports import Publisher, Source, TopicReader
 from underhost.streams.settings.clusters import VSphereSettings
 from underhost.streams.timing import Backoff, Timing

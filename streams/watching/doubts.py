@@ -8,7 +8,7 @@ written meanwhile, in `agents/pipeline/gates`.
 
 from collections.abc import Collection, Iterable
 
-import structlog
+from underhost.streams.log import structlog
 
 log = structlog.get_logger("underhost.watch")
 

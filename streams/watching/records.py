@@ -7,13 +7,13 @@ by `reflector.py` for watches.
 import hashlib
 
 import msgspec
-import structlog
 from msgspec import Struct
 
 from underhost.schemas.keys import listed_key
 from underhost.schemas.kubernetes import decode, encode, is_older
 from underhost.schemas.records import Listed
 from underhost.schemas.topics import Topic
+from underhost.streams.log import structlog
 from underhost.streams.ports import Outgoing, Record
 from underhost.streams.publish import dead_letter
 from underhost.streams.watching.changes import Unreadable

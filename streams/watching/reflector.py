@@ -10,10 +10,9 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import aclosing
 from typing import NamedTuple
 
-import structlog
-
 from underhost.schemas.errors import Gone, Refused, Retry, Unreachable
 from underhost.schemas.topics import Topic
+from underhost.streams.log import structlog
 from underhost.streams.ports import Outgoing, Publisher
 from underhost.streams.publish import publish_until_taken
 from underhost.streams.timing import Backoff, Timing

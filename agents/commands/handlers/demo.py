@@ -22,7 +22,6 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-import structlog
 import typer
 
 from underhost.agents.commands.input.options import Topics
@@ -48,6 +47,7 @@ from underhost.agents.pipeline.connections import Connections
 from underhost.agents.sinks.ports import Writers
 from underhost.agents.worker import run_worker
 from underhost.streams.admin import ensure_topics
+from underhost.streams.log import structlog
 from underhost.streams.reader import open_reader
 from underhost.streams.settings.model import Settings
 from underhost.streams.simulated.site import SimulatedSite

@@ -2,6 +2,8 @@
 
 import ast
 import re
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -103,3 +105,11 @@ def test_an_import_inside_a_function_says_why_it_waits() -> None:
             if imports and not any("#" in "".join(lines[function.lineno : node.end_lineno]) for node in imports):
                 silent.add(f"{relative(path)}:{function.name}")
     assert silent == set()
+
+
+def test_structlog_comes_without_rich() -> None:
+    direct = [relative(path) for path in SOURCES if re.search(r"^ *(import|from) structlog", path.read_text(), re.M)]
+    assert direct == ["streams/log.py"]
+    loaded = "import sys, underhost.agents.worker; print(sorted({'rich', 'structlog'} & sys.modules.keys()))"
+    said = subprocess.run([sys.executable, "-c", loaded], check=True, capture_output=True, text=True).stdout
+    assert said == "['structlog']\n"

@@ -97,3 +97,16 @@ def test_on_a_terminal_names_from_a_cluster_cannot_write_control_characters() ->
     assert "\x1b[2J" not in stream.getvalue()
     assert "\x07" not in stream.getvalue()
     assert "evil" in stream.getvalue()
+
+
+def test_a_traceback_on_a_terminal_shows_no_variables_and_no_control_characters() -> None:
+    stream = Terminal()
+    logs.configure(0, stream)
+    password = "s3" + "cret"
+    try:
+        raise ValueError(f"refused a user with {len(password)} letters\x1b[31m")
+    except ValueError:
+        structlog.get_logger("underhost.vsphere").exception("login failed")
+    said = stream.getvalue()
+    assert "ValueError: refused a user with 6 letters?[31m" in said
+    assert "s3cret" not in said
