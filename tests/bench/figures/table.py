@@ -160,6 +160,21 @@ def _pipeline(transport: str, argument: str, limit: str = "") -> Bench:
     )
 
 
+def _latency(nodes: int, apps: int, hosts: int, most: float) -> Bench:
+    size, line = f"{nodes:,} nodes, {apps * 20:,} pods", "100 writes a second: to the finding"
+    return Bench(
+        CHANGES,
+        "latency",
+        f"100 pods of 5.8 KB patched a second at a real API server, findings read from Apache Kafka: {size}",
+        (
+            Figure(f"write to finding, 100 a second, {size}, p50", f"{line}, p50, ms", " ms"),
+            Figure("the same, p99", f"{line}, p99, ms", " ms", most=most),
+            Figure("processors of that worker", "100 writes a second: processors of the worker", ""),
+        ),
+        (PARTS, BROKER, str(nodes), str(apps), str(hosts)),
+    )
+
+
 def _label(transport: str, argument: str) -> Bench:
     return Bench(
         WRITES,
@@ -325,6 +340,23 @@ BENCHES: Mapping[str, Bench] = {
         ),
         (BROKER,),
     ),
+    "stream-large": Bench(
+        CHANGES,
+        "stream",
+        "the same with 5,000 nodes and 150,000 pods",
+        (
+            Figure("changes from the topic to the finding, large", "changes per second", " a second"),
+            Figure("CPU of the worker for each, large", "CPU of the worker for each, ms", " ms"),
+            Figure("record to finding at 100 changes a second, large, p50", f"{AT_100}, p50, ms", " ms"),
+            Figure("the same, p99", f"{AT_100}, p99, ms", " ms", most=120),
+            Figure("record to finding at 1,000 changes a second, large, p50", f"{AT_1000}, p50, ms", " ms"),
+            Figure("the same, p99", f"{AT_1000}, p99, ms", " ms", most=400),
+            Figure("memory of that worker", "memory of the worker, MiB", " MiB"),
+        ),
+        (BROKER, "5000", "150000", "40000"),
+    ),
+    "latency": _latency(1_000, 500, 96, 60),
+    "latency-large": _latency(5_000, 7_500, 512, 120),
     "large-start": Bench(
         CHANGES,
         "large_start",

@@ -1,0 +1,152 @@
+"""From a write at a real API server to the finding on its topic, on Apache Kafka, at a steady rate.
+
+`bench.latency PARTS SERVER NODES APPS HOSTS [RATE SECONDS]`. Prints `name<TAB>value` lines. The site is that of
+`bench.large_start`, with guards: pods that required anti-affinity keeps apart from whoever carries a label. Writes are
+merge patches of pods: an annotation, and every tenth a label of a guest on a guard's node, which opens or resolves a
+finding. The clock runs from before the patch is sent until this program has read the finding's record.
+"""
+
+import asyncio
+import random
+import ssl
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import msgspec
+from aiokafka import AIOKafkaConsumer
+from bench.large_start import config, objects, start
+from bench.usage import cpu_of
+from support.processes.crowd import fill
+from support.processes.kube import ADMIN_TOKEN, Kube, start_kube
+from support.processes.ports import free_ports
+from support.processes.underhost import UNDERHOST
+from support.sites.large import HOSTNAME, LargeSite, pod
+from support.sites.real_size import real_pod
+
+from underhost.schemas.topics import VIOLATIONS
+
+GUARDS, TENTH, SPACE = 50, 10, "team-0"
+BUSY = "bench/busy"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+SETTLED, LATE = 15.0, 60.0
+"""Seconds after it is ready in which what a start leaves behind is done; seconds after which a finding is missing."""
+Found = dict[str, list[float]]
+"""When records of a finding were read, by the guard that they name."""
+
+
+def guards(site: LargeSite) -> Iterator[dict[str, Any]]:
+    """Pairs of a guard and a guest on one node each; a guest says whose it is only once it is patched."""
+    for number in range(GUARDS):
+        app, node = site.apps + number, f"n{number * 7 % site.nodes:04d}"
+        term = {"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": {BUSY: f"guard-{number}"}}}
+        spec = {"affinity": {"podAntiAffinity": {REQUIRED: [term]}}}
+        for name, rules in ((f"a-guard-{number}", spec), (f"b-guest-{number}", {})):
+            made = pod(app, 0, node, rules)
+            metadata = {"name": name, "namespace": SPACE, "uid": f"uid-{name}", "labels": {"app": name}}
+            yield real_pod({**made, "metadata": metadata})
+
+
+class Writer:
+    """Patches pods of the API server, one after another at a steady rate; each takes its time beside the others."""
+
+    def __init__(self, kube: Kube, session: aiohttp.ClientSession, others: list[str]) -> None:
+        self._kube, self._session, self._others = kube, session, others
+        self.sent: list[tuple[float, str]] = []
+        """When a patch that opens or resolves a finding was sent, and the guard."""
+
+    async def write(self, rate: int, seconds: int) -> None:
+        """So many patches a second for so long."""
+        started = time.perf_counter()
+        async with asyncio.TaskGroup() as tasks:
+            for number in range(rate * seconds):
+                await asyncio.sleep(max(0.0, started + number / rate - time.perf_counter()))
+                turn, rest = divmod(number, TENTH)
+                if rest:
+                    other = self._others[number % len(self._others)]
+                    tasks.create_task(self._patch(other, {"annotations": {"bench/turn": str(number)}}))
+                else:
+                    at, again = turn % GUARDS, turn // GUARDS % 2
+                    self.sent.append((time.time(), f"{SPACE}/a-guard-{at}"))
+                    label = None if again else f"guard-{at}"
+                    tasks.create_task(self._patch(f"{SPACE}/b-guest-{at}", {"labels": {BUSY: label}}))
+
+    async def _patch(self, key: str, metadata: dict[str, Any]) -> None:
+        namespace, _, name = key.partition("/")
+        url = f"{self._kube.server}/api/v1/namespaces/{namespace}/pods/{name}"
+        body = msgspec.json.encode({"metadata": metadata})
+        headers = {"Content-Type": "application/merge-patch+json"}
+        async with self._session.patch(url, data=body, headers=headers) as answer:
+            assert answer.status == 200, await answer.text()
+
+
+async def listen(consumer: AIOKafkaConsumer, found: Found) -> None:
+    """Keep when each finding's record was read."""
+    async for record in consumer:
+        if record.value is not None:
+            said = msgspec.json.decode(record.value)
+            found.setdefault(said["pod"] or "", []).append(time.time())
+
+
+async def measure(kube: Kube, server: str, pid: int, others: list[str], rate: int, seconds: int) -> None:
+    """Write, listen and print."""
+    context = ssl.create_default_context(cafile=str(kube.ca))
+    headers, found = {"Authorization": f"Bearer {ADMIN_TOKEN}"}, Found()
+    consumer = AIOKafkaConsumer(VIOLATIONS.name, bootstrap_servers=server, auto_offset_reset="latest")
+    await consumer.start()
+    listening = asyncio.create_task(listen(consumer, found))
+    connector = aiohttp.TCPConnector(limit=64, ssl=context)
+    async with aiohttp.ClientSession(connector=connector, headers=headers) as session:
+        await asyncio.sleep(SETTLED)
+        writer, before = Writer(kube, session, others), cpu_of(pid)
+        await writer.write(rate, seconds)
+        used = (cpu_of(pid) - before) / seconds
+    waits = sorted([await until(found, guard, sent) - sent for sent, guard in writer.sent])
+    listening.cancel()
+    await consumer.stop()
+    title = f"{rate} writes a second: to the finding"
+    print(f"{title}, p50, ms\t{waits[len(waits) // 2] * 1e3:.0f}")
+    print(f"{title}, p99, ms\t{waits[int(len(waits) * 0.99)] * 1e3:.0f}")
+    print(f"{rate} writes a second: processors of the worker\t{used:.2f}")
+
+
+async def until(found: Found, guard: str, sent: float) -> float:
+    """When the first record of the guard's finding was read after this time."""
+    for _ in range(int(LATE / 0.05)):
+        for at in found.get(guard, ()):
+            if at > sent:
+                return at
+        await asyncio.sleep(0.05)
+    sys.exit(f"no finding of {guard} within {LATE:.0f} s")
+
+
+def main() -> None:
+    """Measure and print."""
+    parts, server = Path(sys.argv[1]), sys.argv[2]
+    site = LargeSite(*map(int, sys.argv[3:6]))
+    rate, seconds = map(int, sys.argv[6:8] or ("100", "60"))
+    pick = random.Random(3)
+    with tempfile.TemporaryDirectory() as name, start_kube(Path(name) / "kube", parts) as kube:
+        folder, [web] = Path(name), free_ports(1)
+        kube.kill()
+        fill(kube.etcd, chain(objects(site), guards(site)))
+        kube.restart()
+        worker, _ = start(
+            [UNDERHOST, "run", "--config", str(config(folder, kube, server, site, web))], folder / "log", web
+        )
+        try:
+            apps = pick.sample(range(1, site.apps), min(500, site.apps - 1))
+            others = [f"team-{app % 40}/app-{app}-{pick.randrange(20)}" for app in apps]
+            asyncio.run(measure(kube, server, worker.pid, others, rate, seconds))
+        finally:
+            worker.kill()
+            worker.wait()
+
+
+if __name__ == "__main__":
+    main()
