@@ -59,6 +59,8 @@ class Writer:
         self._kube, self._session, self._others = kube, session, others
         self.sent: list[tuple[float, str]] = []
         """When a patch that opens or resolves a finding was sent, and the guard."""
+        self.answered: list[float] = []
+        """Seconds that each patch took."""
 
     async def write(self, rate: int, seconds: int) -> None:
         """So many patches a second for so long."""
@@ -79,10 +81,11 @@ class Writer:
     async def _patch(self, key: str, metadata: dict[str, Any]) -> None:
         namespace, _, name = key.partition("/")
         url = f"{self._kube.server}/api/v1/namespaces/{namespace}/pods/{name}"
-        body = msgspec.json.encode({"metadata": metadata})
+        body, began = msgspec.json.encode({"metadata": metadata}), time.perf_counter()
         headers = {"Content-Type": "application/merge-patch+json"}
         async with self._session.patch(url, data=body, headers=headers) as answer:
             assert answer.status == 200, await answer.text()
+        self.answered.append(time.perf_counter() - began)
 
 
 async def listen(consumer: AIOKafkaConsumer, found: Found) -> None:
@@ -109,9 +112,9 @@ async def measure(kube: Kube, server: str, pid: int, others: list[str], rate: in
     waits = sorted([await until(found, guard, sent) - sent for sent, guard in writer.sent])
     listening.cancel()
     await consumer.stop()
-    title = f"{rate} writes a second: to the finding"
-    print(f"{title}, p50, ms\t{waits[len(waits) // 2] * 1e3:.0f}")
-    print(f"{title}, p99, ms\t{waits[int(len(waits) * 0.99)] * 1e3:.0f}")
+    for what, took in (("to the finding", waits), ("the API server's answer", sorted(writer.answered))):
+        print(f"{rate} writes a second: {what}, p50, ms\t{took[len(took) // 2] * 1e3:.0f}")
+        print(f"{rate} writes a second: {what}, p99, ms\t{took[int(len(took) * 0.99)] * 1e3:.0f}")
     print(f"{rate} writes a second: processors of the worker\t{used:.2f}")
 
 
