@@ -57,12 +57,11 @@ def listing(names: list[str], most: int = 3) -> str:
 
 def namespace_of(finding: Finding | FindingEvent) -> str:
     """Whose finding it is; "" for nobody's."""
-    if finding.object is None:  # as of most
-        return finding.pod.partition("/")[0] if finding.pod is not None else ""
-    if finding.rule == TENANT:
+    owner = finding.object  # of most there is none, and thousands are asked for theirs in each evaluation
+    if owner is not None and finding.rule == TENANT:
         return ""
-    if finding.object.startswith(NAMESPACE):
-        return finding.object.removeprefix(NAMESPACE)
+    if owner is not None and owner.startswith(NAMESPACE):
+        return owner.removeprefix(NAMESPACE)
     return finding.pod.partition("/")[0] if finding.pod is not None else ""
 
 
