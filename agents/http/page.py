@@ -6,12 +6,13 @@ still the same.
 
 import hashlib
 from collections.abc import Iterator
+from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
 from aiohttp import web
 
-from underhost.agents.http.runbooks import runbooks
+from underhost.agents.http.runbooks import page, runbooks
 
 TYPES = {
     "html": "text/html; charset=utf-8",
@@ -25,7 +26,11 @@ def routes() -> list[web.RouteDef]:
     """The routes of the page."""
     static_files = dict(_files(files(__package__).joinpath("static")))
     held = {name: _tagged(name, body) for name, body in static_files.items() if name.rpartition(".")[2] in TYPES}
-    told = {name: _tagged(f"{name}.html", body) for name, body in runbooks().items()}
+    texts = runbooks()
+
+    @cache
+    def told(name: str) -> tuple[bytes, str, str]:
+        return _tagged(f"{name}.html", page(name, texts[name]))
 
     def answer(request: web.Request, found: tuple[bytes, str, str] | None) -> web.Response:
         if found is None:
@@ -45,7 +50,8 @@ def routes() -> list[web.RouteDef]:
         return answer(request, held.get(request.match_info["name"]))
 
     async def runbook(request: web.Request) -> web.Response:
-        return answer(request, told.get(request.match_info["name"]))
+        name = request.match_info["name"]
+        return answer(request, told(name) if name in texts else None)
 
     return [web.get("/", index), web.get("/static/{name:.+}", static), web.get("/runbooks/{name}", runbook)]
 

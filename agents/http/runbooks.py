@@ -1,14 +1,12 @@
 """The runbooks of the package as pages: whoever is called at night has them where the finding is.
 
-In: the files of docs/runbooks, which are in the package as `underhost.runbooks`. Out: HTML by name. Other pages of the
-docs are not in the package: links to them are their words.
+In: the files of docs/runbooks, which are in the package as `underhost.runbooks`. Out: HTML by name, made when somebody
+asks for it. Other pages of the docs are not in the package: links to them are their words.
 """
 
 import re
 from html import escape
 from importlib.resources import files
-
-from markdown_it import MarkdownIt
 
 _ELSEWHERE = re.compile(r"\[([^]]+)\]\(\.\./[^)]*\)")
 _RUNBOOK = re.compile(r"\]\((\w+)\.md\)")
@@ -32,16 +30,20 @@ _PAGE = """<!doctype html>
 """
 
 
-def runbooks() -> dict[str, bytes]:
-    """Every runbook by the name of its alert, as a page."""
-    found = {}
-    for file in files("underhost.runbooks").iterdir():
-        name, _, ending = file.name.rpartition(".")
-        if ending == "md":
-            found[name] = _PAGE.format(title=escape(name), body=_html(file.read_text("utf-8"))).encode()
-    return found
+def runbooks() -> dict[str, str]:
+    """The Markdown of every runbook, by the name of its alert."""
+    found = files("underhost.runbooks").iterdir()
+    return {file.name.removesuffix(".md"): file.read_text("utf-8") for file in found if file.name.endswith(".md")}
+
+
+def page(name: str, text: str) -> bytes:
+    """A runbook as a page."""
+    return _PAGE.format(title=escape(name), body=_html(text)).encode()
 
 
 def _html(text: str) -> str:
+    # A megabyte, and most workers are never asked for a runbook.
+    from markdown_it import MarkdownIt
+
     here = _RUNBOOK.sub(r"](\1)", _ELSEWHERE.sub(r"\1", text))
     return str(MarkdownIt("commonmark", {"html": False}).render(here))

@@ -5,15 +5,16 @@ the site is read once. polars does not work in a copy of a process that has used
 yet, and each process uses its own.
 """
 
-import multiprocessing
 import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from multiprocessing.connection import Connection
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from underhost.agents.schedule.progress import listen
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
 
 T = TypeVar("T")
 Answer = Callable[[int, int], Iterator[T]]
@@ -52,6 +53,9 @@ class _Copy(Generic[T]):
     """A copy of this process, with its share."""
 
     def __init__(self, answer: Answer[T], share: int, shares: int) -> None:
+        # A worker imports this module, and never copies itself.
+        import multiprocessing
+
         context = multiprocessing.get_context("fork")
         self._answer, self._share, self._shares = answer, share, shares
         self._come, told = context.Pipe(duplex=False)
@@ -81,7 +85,7 @@ class _Copy(Generic[T]):
         self._come.close()
 
 
-def _work(answer: Answer[T], share: int, shares: int, told: Connection) -> None:
+def _work(answer: Answer[T], share: int, shares: int, told: "Connection") -> None:
     """In the copy: answer, and end with 0 only where that is whole. What is raised here, its parent raises again."""
     listen(None)  # the line on the terminal is the parent's
     is_whole = False

@@ -14,12 +14,11 @@ from support.answers.http import an_error
 from support.build import HOST, a_node, a_pod, a_site, term
 from support.published import a_finding, decided, records
 
-from underhost.agents.http import api, details, events, page
+from underhost.agents.http import api, details, events, page, runbooks
 from underhost.agents.http import feed as feed_module
 from underhost.agents.http.feeds import ChangeFeeds
 from underhost.agents.http.history import PastSites
 from underhost.agents.http.routes import HttpRoutes
-from underhost.agents.http.runbooks import runbooks
 from underhost.agents.http.server import start_server
 from underhost.agents.pipeline.latest import LatestDecisions
 from underhost.agents.site.snapshot import Options
@@ -315,10 +314,10 @@ def test_runbooks_are_those_of_the_web_where_alerts_name_them() -> None:
 
 
 def test_a_runbook_links_to_other_runbooks_and_names_what_the_package_has_not() -> None:
-    page = runbooks()["UnderhostPhysical"].decode()
-    assert '<a href="UnderhostUnsatisfiable">UnderhostUnsatisfiable</a>' in page
-    assert "(<code>underhost repair --for FINDING</code> says which VM" in page
-    assert '<code class="language-sh">underhost violations --severity physical' in page
+    text = runbooks.page("UnderhostPhysical", runbooks.runbooks()["UnderhostPhysical"]).decode()
+    assert '<a href="UnderhostUnsatisfiable">UnderhostUnsatisfiable</a>' in text
+    assert "(<code>underhost repair --for FINDING</code> says which VM" in text
+    assert '<code class="language-sh">underhost violations --severity physical' in text
 
 
 async def test_the_map_of_a_large_site_comes_in_pieces(asked: Asked) -> None:
