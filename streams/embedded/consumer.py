@@ -20,6 +20,7 @@ from underhost.streams.embedded.log import Log
 from underhost.streams.embedded.store import Entry
 from underhost.streams.faust.commits import CarefulCommits
 from underhost.streams.faust.fetching import CarefulFetches
+from underhost.streams.faust.handing import QuickHandOver
 
 POLL_RECORDS = 500
 """Most records of one partition in one poll, so that the other partitions do not wait."""
@@ -176,10 +177,10 @@ class LogConsumer(base.Consumer):  # type: ignore[misc]
 
     # -------------------------------------------------------------------------------------------------------- records
     async def _getmany(self, active_partitions: set[TP] | None, timeout: float) -> Mapping[TP, list[Entry]]:
-        deadline = time.monotonic() + timeout
+        deadline, generation = time.monotonic() + timeout, self._generation
         while True:
             arrived = self.embedded.arrived  # taken before the check, so that no record is missed between the two
-            found = await self._read(self._assigned if active_partitions is None else active_partitions)
+            found = await self._read(self._assigned if active_partitions is None else active_partitions, generation)
             left = deadline - time.monotonic()
             if found or left <= 0 or not self.flow_active or self.should_stop:
                 return found
@@ -187,14 +188,16 @@ class LogConsumer(base.Consumer):  # type: ignore[misc]
                 async with asyncio.timeout(min(left, POLL_SECONDS)):  # without the task that `wait_for` makes
                     await arrived.wait()
 
-    async def _read(self, partitions: set[TP]) -> dict[TP, list[Entry]]:
+    async def _read(self, partitions: set[TP], generation: int) -> dict[TP, list[Entry]]:
+        """What comes next in these partitions; nothing of where a rebalance has moved them since the fetch began."""
         found: dict[TP, list[Entry]] = {}
         for tp in self.embedded.beyond(self._position):
-            if tp not in partitions:
+            if tp not in partitions or self._generation != generation:
                 continue
             start = self._position[tp]
             entries = await self.embedded.read(tp, start, POLL_RECORDS)
-            if entries and self._position[tp] == start:  # a seek during the read wins
+            # a seek during the read wins
+            if entries and self._position[tp] == start and self._generation == generation:
                 found[tp] = entries
                 self._position[tp] = entries[-1].offset + 1
         return found
@@ -221,5 +224,5 @@ class LogConsumer(base.Consumer):  # type: ignore[misc]
         return TP(topic, partition)
 
 
-class Consumer(CarefulFetches, CarefulCommits, LogConsumer):
+class Consumer(CarefulFetches, CarefulCommits, QuickHandOver, LogConsumer):
     """The consumer of the embedded log as Faust uses it."""

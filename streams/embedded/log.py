@@ -180,9 +180,14 @@ class Log:
         if self._batch:
             self._wake.set()
 
+    @property
+    def has_room(self) -> bool:
+        """Whether few records are pending, or none of them will ever be written."""
+        return self._batch.records < MAX_PENDING or self.failure is not None
+
     async def room(self) -> None:
-        """Wait while too many records are pending."""
-        while self._batch.records >= MAX_PENDING and self.failure is None:
+        """Wait until there is room."""
+        while not self.has_room:
             self._room.clear()
             await self._room.wait()
 

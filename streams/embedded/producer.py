@@ -172,6 +172,11 @@ class Producer(base.Producer):  # type: ignore[misc]
         """ "": the log is a file of this machine, and a write that fails says so."""
         return ""
 
+    @property
+    def has_room(self) -> bool:
+        """Whether few records wait for a commit."""
+        return self.embedded.has_room
+
     def put_change(self, topic: str, partition: int, key: bytes | None, value: bytes | None) -> bool:
         """Append a table's change; False, without doing anything, where the changelog is not declared yet.
 

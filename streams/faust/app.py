@@ -5,15 +5,12 @@ and not an agent that crashes again and again.
 """
 
 import functools
-import types
-from collections.abc import Awaitable, Callable, Coroutine, Generator
-from types import CoroutineType
+from collections.abc import Callable
 from typing import Any
 
 import faust
 from faust.assignor import PartitionAssignor
 from faust.sensors import SensorDelegate
-from mode.services import WaitResults
 
 from underhost.schemas.topics import Topic
 from underhost.streams.embedded.transport import embedded_url, register
@@ -101,11 +98,6 @@ class UnderhostApp(faust.App):  # type: ignore[misc]
 
         return KafkaTransport(urls, self)
 
-    def _new_consumer(self) -> Any:
-        consumer = super()._new_consumer()
-        consumer.wait_first = _first_step_first(consumer.wait_first)
-        return consumer
-
     async def _producer_flush(self, logger: Any) -> None:
         """Faust's; at the end it is left to the producer, whose wait is limited.
 
@@ -125,53 +117,6 @@ class UnderhostApp(faust.App):  # type: ignore[misc]
     async def _on_agent_error(self, agent: Any, exc: BaseException) -> None:
         self.fail(exc)
         await super()._on_agent_error(agent, exc)
-
-
-def _first_step_first(wait_first: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-    """Faust's `wait_first`, without its tasks where there is nothing to wait for.
-
-    Faust hands each record to its streams in a race with the end of the flow: four tasks for each record, most of a
-    record's cost. Nearly always the streams' queues have room, and the first step of the hand-over is also the last.
-    """
-
-    async def wait(*waits: Any, timeout: Any = None) -> Any:
-        handing, *others = waits
-        if timeout is not None or not isinstance(handing, CoroutineType):
-            return await wait_first(*waits, timeout=timeout)
-        has_to_wait = False
-        try:
-            held = handing.send(None)
-            has_to_wait = True
-        except StopIteration as done:
-            return WaitResults([handing], [done.value], False)
-        finally:
-            if not has_to_wait:
-                for other in others:
-                    other.close()
-        return await wait_first(_rest(handing, held), *others)
-
-    return wait
-
-
-async def _rest(begun: Coroutine[Any, Any, Any], held: Any) -> Any:
-    """The rest of a coroutine that has been started and waits for `held`."""
-    return await _go_on(begun, held)
-
-
-@types.coroutine
-def _go_on(begun: Coroutine[Any, Any, Any], held: Any) -> Generator[Any, Any, Any]:
-    while True:
-        step: Callable[[], Any]
-        try:
-            sent = yield held
-        except BaseException as error:  # noqa: BLE001  a cancellation, say: it is the coroutine's to answer
-            step = functools.partial(begun.throw, error)
-        else:
-            step = functools.partial(begun.send, sent)
-        try:
-            held = step()
-        except StopIteration as done:
-            return done.value
 
 
 def broker_url(kafka: KafkaSettings) -> str:

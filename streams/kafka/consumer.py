@@ -17,6 +17,7 @@ from faust.types import TP
 
 from underhost.streams.faust.commits import CarefulCommits
 from underhost.streams.faust.fetching import CarefulFetches
+from underhost.streams.faust.handing import QuickHandOver
 from underhost.streams.faust.membership import Membership, now
 from underhost.streams.kafka.client import make_patient, patience
 
@@ -170,7 +171,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         return {TP(*tp): committed[tp].offset if tp in committed else None for tp in mine}
 
 
-class KafkaConsumer(CarefulFetches, CarefulCommits, driver.Consumer):  # type: ignore[misc]
+class KafkaConsumer(CarefulFetches, CarefulCommits, QuickHandOver, driver.Consumer):  # type: ignore[misc]
     """Faust's consumer of Kafka."""
 
     RebalanceListener = RebalanceListener

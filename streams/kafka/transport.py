@@ -98,9 +98,14 @@ class KafkaProducer(driver.Producer):  # type: ignore[misc]
             log.error("Kafka refuses %d changes of %s: %s", batch.record_count, batch.tp.topic, error)
         self.app.changes.discard(batch)
 
+    @property
+    def has_room(self) -> bool:
+        """Whether few changes wait: records are read no faster than what they change is taken."""
+        return bool(self._waiting <= self.buffer.max_messages)
+
     async def _wait_for_few(self) -> None:
-        """Wait while too many changes wait: records are read no faster than what they change is taken."""
-        while self._waiting > self.buffer.max_messages:
+        """Wait until there is room."""
+        while not self.has_room:
             await self.app.changes.fewer()
 
     async def unpublishable(self, partition: int) -> str:

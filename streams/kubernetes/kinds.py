@@ -60,12 +60,15 @@ class Kind:
         """The resource's name, for messages."""
         return self.path.rpartition("/")[2]
 
-    def decode(self, data: bytes | Raw) -> Struct:
-        """The trimmed record of one object. Raises msgspec.DecodeError or RecursionError."""
-        if self.record is k8s.Workload:
-            item = k8s.decode(data, _Item)
-            return k8s.Workload(kind=self.kind, metadata=item.metadata, api_version=self.api_version, spec=item.spec)
-        value = k8s.decode(data, self.record)
+    @property
+    def item(self) -> type[Struct]:
+        """What the API sends, before it is a record (`record_of`)."""
+        return _Item if self.record is k8s.Workload else self.record
+
+    def record_of(self, value: Struct) -> Struct:
+        """The trimmed record of one object as it was decoded. Raises msgspec.DecodeError or RecursionError."""
+        if isinstance(value, _Item):
+            return k8s.Workload(kind=self.kind, metadata=value.metadata, api_version=self.api_version, spec=value.spec)
         if isinstance(value, k8s.Pod):
             return trimmed(value)
         if isinstance(value, k8s.Node):
@@ -74,6 +77,10 @@ class Kind:
             # A watch sends it and a list does not: always set, both give equal records.
             return msgspec.structs.replace(value, api_version=self.api_version)
         return value
+
+    def decode(self, data: bytes | Raw) -> Struct:
+        """The trimmed record of one object. Raises msgspec.DecodeError or RecursionError."""
+        return self.record_of(k8s.decode(data, self.item))
 
     def key(self, site: str, name: str, namespace: str) -> str:
         """The record key of an object of this kind."""

@@ -5,17 +5,18 @@ wait is left to the reflector.
 """
 
 from collections.abc import AsyncGenerator, Sequence
+from typing import Any, Generic, TypeVar
 
 import aiohttp
 import msgspec
 from msgspec import Raw, Struct
 
+from underhost.schemas import kubernetes as k8s
 from underhost.schemas.errors import Gone, Refused, Retry, Unreachable
-from underhost.schemas.kubernetes import Pod
 from underhost.schemas.pods.sharing import SharedParts, alone
 from underhost.streams.kubernetes.client import KubernetesClient, Status, retry_after, said
 from underhost.streams.kubernetes.contact import Contact
-from underhost.streams.kubernetes.kinds import Identified, Kind
+from underhost.streams.kubernetes.kinds import Identified, Identity, Kind
 from underhost.streams.timing import Timing
 from underhost.streams.watching.changes import Listing, Seen, Unreadable, WatchBatch
 
@@ -27,14 +28,17 @@ TOO_LARGE = "Too large resource version"
 """The answer of a server that was restored from a backup to a newer resourceVersion than it has."""
 
 
+T = TypeVar("T")
+
+
 class _ListMetadata(Struct, rename="camel"):
     resource_version: str = ""
     continue_: str = msgspec.field(default="", name="continue")
 
 
-class _ListPage(Struct):
+class _ListPage(Struct, Generic[T]):
     metadata: _ListMetadata = msgspec.field(default_factory=_ListMetadata)
-    items: list[Raw] | None = None
+    items: list[T] | None = None
 
 
 class _WatchEvent(Struct):
@@ -42,7 +46,8 @@ class _WatchEvent(Struct):
     object: Raw
 
 
-_pages = msgspec.json.Decoder(_ListPage)
+_PAGE_OF: Any = _ListPage
+"""The page as a type that takes the type of its items when it is asked for."""
 _events = msgspec.json.Decoder(_WatchEvent)
 _identities = msgspec.json.Decoder(Identified)
 UNDECODABLE = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
@@ -80,20 +85,29 @@ class KindListWatch:
             if data is None:
                 return None
             self._contact.hear(self.name)
-            try:
-                page = _pages.decode(data)
-            except UNDECODABLE as error:
-                raise Refused(f"{self._client.server}{self.kind.path}: not a list of the API: {error}") from error
-            for raw in page.items or ():
-                change = self._read(raw)[0]
+            page, changes = self._objects(data)
+            for change in changes:
                 if isinstance(change, Unreadable):
                     unreadable.append(change)
                 elif change.value is not None:
-                    value = parts.put(change.value) if isinstance(change.value, Pod) else alone(change.value)
+                    value = parts.put(change.value) if isinstance(change.value, k8s.Pod) else alone(change.value)
                     objects[change.key] = change._replace(value=value)
-            token = page.metadata.continue_
+            token = page.continue_
             if not token:
-                return Listing(objects, unreadable, page.metadata.resource_version)
+                return Listing(objects, unreadable, page.resource_version)
+
+    def _objects(self, data: bytes) -> tuple[_ListMetadata, Sequence[Seen | Unreadable]]:
+        """The objects of a page, read all at once; one by one where that fails for one of them. Raises Refused."""
+        try:
+            page = k8s.decode(data, _PAGE_OF[self.kind.item])
+            return page.metadata, [self._seen(self.kind.record_of(item))[0] for item in page.items or ()]
+        except UNDECODABLE:
+            pass  # read again below, where it is seen whose fault it is
+        try:
+            raw = k8s.decode(data, _PAGE_OF[Raw])
+        except UNDECODABLE as error:
+            raise Refused(f"{self._client.server}{self.kind.path}: not a list of the API: {error}") from error
+        return raw.metadata, [self._read(item)[0] for item in raw.items or ()]
 
     async def _page(self, limit: int, token: str) -> bytes | None:
         """One page; None where its continuation token has expired. A throttled request is repeated."""
@@ -184,14 +198,21 @@ class KindListWatch:
     def _read(self, data: bytes | Raw) -> tuple[Seen | Unreadable, str]:
         """One object and its version. One that cannot be decoded keeps its key, as far as its name can be read."""
         try:
+            return self._seen(self.kind.decode(data))
+        except UNDECODABLE as error:
+            reason = str(error)
+        try:
             named = _identities.decode(data).metadata
         except UNDECODABLE as error:
             return Unreadable(self.kind.key(self._site, "?", ""), bytes(data), str(error)), ""
-        key = self.kind.key(self._site, named.name or "?", named.namespace)
-        try:
-            return Seen(key, named.uid, self.kind.decode(data)), named.resource_version
-        except UNDECODABLE as error:
-            return Unreadable(key, bytes(data), str(error)), named.resource_version
+        return Unreadable(self._key(named), bytes(data), reason), named.resource_version
+
+    def _seen(self, value: Any) -> tuple[Seen, str]:
+        named = value.metadata
+        return Seen(self._key(named), named.uid, value), named.resource_version
+
+    def _key(self, named: Identity | k8s.Metadata) -> str:
+        return self.kind.key(self._site, named.name or "?", named.namespace)
 
     def _version(self, data: bytes) -> str:
         try:

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from underhost.schemas.keys import LISTED, listed_key, parse_key
-from underhost.schemas.kubernetes import decode
+from underhost.schemas.kubernetes import decode, encode
 from underhost.schemas.records import Listed
 from underhost.schemas.topics import BUDGETS as DISRUPTION_BUDGETS
 from underhost.schemas.topics import DRS_RULES, SERVICES, WORKLOADS, Topic
@@ -125,6 +125,8 @@ def _news(topic: Topic, held: Mapping[str, bytes], listed: Mapping[str, Struct])
     """The objects that differ; what is held in a version that is no more is deleted first."""
     for key, value in sorted(listed.items()):
         before = held.get(key)
+        if before is not None and before == encode(value):
+            continue  # as nearly all are where a worker starts again
         if went_back(value, before):
             yield Unpublished(topic, key, None)
             before = None

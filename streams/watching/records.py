@@ -66,9 +66,6 @@ def differs(value: Struct, held: bytes | None) -> bool:
     """Whether an object must be published: it is new, or differs from the held bytes in more than its version."""
     if held is None:
         return True
-    data = encode(value)
-    if data == held:
-        return False
     try:
         before = decode(held, type(value))
     except msgspec.MsgspecError:

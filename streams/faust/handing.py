@@ -1,0 +1,112 @@
+"""Records from the consumer to their streams: a mixin in front of each transport's consumer, like `fetching.py`.
+
+In: the records of a fetch. Out: events in the queues of the streams that read their partitions. Faust makes four
+coroutines, three locks and a look at its monitor of each record. Nearly always one stream reads a partition, has room
+for the event, and nothing stops the flow: then the record is put there in one step. In all other cases Faust's own
+way is taken.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import faust
+from faust.types import TP
+
+AT_ONCE = 100
+"""Records after which the event loop has a turn, as in Faust."""
+FETCH = 1.0
+"""Seconds for which a fetch waits for records, as in Faust."""
+
+
+class QuickHandOver:
+    """Mixin of a Faust consumer; the transport's class comes after it."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        self._pressure: dict[TP, tuple[Callable[[], None], Callable[[], None]]] = {}
+        super().__init__(*args, **options)
+
+    async def _drain_messages(self, fetcher: Any) -> None:
+        """Faust's: hand over what is fetched, until the consumer or the service that calls this ends.
+
+        Faust notes, too, which offsets a compacted topic has not got, for commits that do not ask for that
+        (`commits.py`).
+        """
+        this: Any = self
+        try:
+            while not (this._stopped.is_set() or fetcher._stopped.is_set()):
+                await asyncio.sleep(0)  # a fetch need not wait
+                records, partitions = await this._wait_next_records(FETCH)
+                if records is None or this.should_stop:
+                    continue
+                if not this.flow_active:
+                    await self._seek_back()
+                elif records:
+                    await self._hand_over(records, partitions)
+        except this.consumer_stopped_errors:
+            if not this.app.should_stop:
+                raise
+            this.log.info("the broker has ended the consumer, and the worker ends")
+        except asyncio.CancelledError:
+            if not this.app.should_stop:
+                raise
+        except Exception:
+            this.log.exception("records cannot be handed over")
+            raise
+
+    async def _seek_back(self) -> None:
+        """What was fetched while the flow was stopped is fetched again."""
+        this: Any = self
+        try:
+            await this.perform_seek()
+        except Exception as error:  # noqa: BLE001  as in Faust: the next fetch tries again
+            this.log.warning("the consumer cannot go back to its commits: %s", error)
+
+    async def _hand_over(self, records: Mapping[TP, Any], partitions: set[TP] | None) -> None:
+        """Every record, until the flow stops or the partitions move: what is left is fetched again."""
+        this: Any = self
+        app, read_to, to_message = this.app, this._read_offset, this._to_message
+        generation = app.consumer_generation_id
+        for number, (tp, record) in enumerate(this.scheduler.iterate(records)):
+            if number % AT_ONCE == AT_ONCE - 1:
+                await asyncio.sleep(0)
+            if not this.flow_active or app.consumer_generation_id != generation:
+                return
+            if partitions is not None and tp not in partitions and tp not in this._buffered_partitions:
+                continue
+            before = read_to[tp]
+            if before is not None and record.offset < before:
+                continue
+            if this._commit_every is not None and this._n_acked >= this._commit_every:
+                this._n_acked = 0
+                await this.commit()
+            message = to_message(tp, record)
+            if not self._put(tp, message):
+                await this.wait_first(this.callback(message), this.suspend_flow.wait())
+            read_to[tp] = message.offset
+
+    def _put(self, tp: TP, message: Any) -> bool:
+        """Put the record into the queue of the stream that reads it; False where it has to wait, or several do."""
+        app: Any = self.app  # type: ignore[attr-defined]
+        topics = app.topics
+        streams = topics._tp_index.get(tp, ())
+        if len(streams) != 1 or topics._tp_to_callback_lock.locked():
+            return False
+        (stream,) = streams
+        queue = stream.queue
+        if queue.full() or not app.flow_control.is_active() or not app.producer.has_room:
+            return False
+        message.incref(1)
+        event = faust.Event(app, message.key, message.value, message.headers, message)
+        high, drop = self._pressure_of(tp)
+        queue.put_nowait_enhanced(event, on_pressure_high=high, on_pressure_drop=drop)
+        return True
+
+    def _pressure_of(self, tp: TP) -> tuple[Callable[[], None], Callable[[], None]]:
+        """What a queue calls when it is nearly full, and when it is not any more; for a partition always these two."""
+        found = self._pressure.get(tp)
+        if found is None:
+            this: Any = self
+            found = self._pressure[tp] = partial(this.on_buffer_full, tp), partial(this.on_buffer_drop, tp)
+        return found
