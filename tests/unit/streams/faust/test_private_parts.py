@@ -1,0 +1,47 @@
+"""The parts of Faust that our hand-over and recovery stand for are as they were when they were written (decision 12).
+
+Where one has changed: compare it with the module that stands for it, run tests/real/kafka, and write the new digest here.
+"""
+
+import hashlib
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from faust.tables.manager import TableManager
+from faust.tables.recovery import Recovery
+from faust.transport.conductor import Conductor, ConductorCompiler
+from faust.transport.consumer import Consumer
+
+STOOD_FOR: dict[str, list[tuple[Callable[..., Any], str]]] = {
+    "handing": [
+        (Conductor._compile_message_handler, "9fbc0538097a"),
+        (ConductorCompiler.build, "837cf521368c"),
+        (Consumer._drain_messages, "44a2500309e8"),
+        (Consumer._wait_next_records, "6218e1969a63"),
+        (Consumer.getmany, "4b168d84882a"),
+        (Consumer.on_buffer_full, "c8961679e0bc"),
+        (Consumer.on_buffer_drop, "4b57e8a418d5"),
+    ],
+    "recovering": [
+        (Recovery._slurp_changelogs.fun, "7825c7e50f76"),
+        (Recovery.need_recovery, "fd1dc345b5d5"),
+        (Recovery.on_recovery_completed, "6ef567acf072"),
+        (TableManager.on_standbys_ready, "46be52cea696"),
+    ],
+}
+"""By the module of streams/faust that stands for it: the function, and the first digits of the SHA-256 of its source."""
+
+
+@pytest.mark.parametrize(
+    ("module", "part", "digest"),
+    [
+        pytest.param(module, part, digest, id=f"{module}: {part.__qualname__}")
+        for module, parts in STOOD_FOR.items()
+        for part, digest in parts
+    ],
+)
+def test_what_we_stand_for_in_faust_is_as_it_was(module: str, part: Callable[..., Any], digest: str) -> None:
+    source = inspect.getsource(part)
+    assert hashlib.sha256(source.encode()).hexdigest()[:12] == digest, f"compare it with streams/faust/{module}.py"
