@@ -67,4 +67,4 @@ def _cluster(settings: KubernetesSettings) -> str:
 def _vsphere(settings: VSphereSettings) -> str:
     if settings.simulated:
         return f"simulated ({settings.simulated})"
-    return str(settings.url or settings.inventory or "none: shared hosts are not found")
+    return settings.watched or "none: shared hosts are not found"

@@ -83,7 +83,13 @@ class VSphereSettings(SettingsGroup):
     @property
     def configured(self) -> bool:
         """Whether the site has a vSphere side at all."""
-        return bool(self.url or self.inventory or self.simulated)
+        return bool(self.simulated or self.watched)
+
+    @property
+    def watched(self) -> str:
+        """What is watched, as its setting names it; "" where nothing is, or a simulated site."""
+        named = (getattr(self, row.setting) for row in SOURCES if row.side == "vsphere")
+        return str(next((value for value in named if value), ""))
 
 
 class SourceKind(NamedTuple):

@@ -1,6 +1,6 @@
 """The parts of Faust that our hand-over and recovery stand for are as they were when they were written (decision 12).
 
-Where one has changed: compare it with the module that stands for it, run tests/real/kafka, and write the new digest here.
+Where one has changed: compare it with the module that stands for it, run tests/real/kafka, write the new digest here.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ STOOD_FOR: dict[str, list[tuple[Callable[..., Any], str]]] = {
         (TableManager.on_standbys_ready, "46be52cea696"),
     ],
 }
-"""By the module of streams/faust that stands for it: the function, and the first digits of the SHA-256 of its source."""
+"""By the module of streams/faust that stands for it: the function, and the first digits of its source's SHA-256."""
 
 
 @pytest.mark.parametrize(
