@@ -1,9 +1,8 @@
 """Records from the consumer to their streams: a mixin in front of each transport's consumer, like `fetching.py`.
 
 In: the records of a fetch. Out: events in the queues of the streams that read their partitions. Faust makes four
-coroutines, three locks and a look at its monitor of each record. Nearly always one stream reads a partition, has room
-for the event, and nothing stops the flow: then the record is put there in one step. In all other cases Faust's own
-way is taken.
+coroutines, three locks and a look at its monitor of each record. Nearly always these queues have room, and nothing
+stops the flow: then the record is put there in one step. In all other cases Faust's own way is taken.
 """
 
 import asyncio
@@ -87,20 +86,22 @@ class QuickHandOver:
             read_to[tp] = message.offset
 
     def _put(self, tp: TP, message: Any) -> bool:
-        """Put the record into the queue of the stream that reads it; False where it has to wait, or several do."""
+        """Put the record into the queue of each stream that reads it; False where it has to wait for one of them."""
         app: Any = self.app  # type: ignore[attr-defined]
         topics = app.topics
-        streams = topics._tp_index.get(tp, ())
-        if len(streams) != 1 or topics._tp_to_callback_lock.locked():
+        streams = topics._tp_index.get(tp)
+        if not streams or topics._tp_to_callback_lock.locked():
             return False
-        (stream,) = streams
-        queue = stream.queue
-        if queue.full() or not app.flow_control.is_active() or not app.producer.has_room:
+        if not app.flow_control.is_active() or not app.producer.has_room:
             return False
-        message.incref(1)
+        for stream in streams:
+            if stream.queue.full():
+                return False
+        message.incref(len(streams))
         event = faust.Event(app, message.key, message.value, message.headers, message)
         high, drop = self._pressure_of(tp)
-        queue.put_nowait_enhanced(event, on_pressure_high=high, on_pressure_drop=drop)
+        for stream in streams:
+            stream.queue.put_nowait_enhanced(event, on_pressure_high=high, on_pressure_drop=drop)
         return True
 
     def _pressure_of(self, tp: TP) -> tuple[Callable[[], None], Callable[[], None]]:

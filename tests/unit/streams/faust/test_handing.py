@@ -109,6 +109,14 @@ async def test_records_are_put_where_there_is_room_and_only_their_streams_get_th
     assert (consumer._read_offset[PODS], consumer._read_offset[NODES]) == (5, 9)
 
 
+async def test_every_stream_of_a_partition_gets_the_same_event() -> None:
+    consumer = Consumer()
+    other = _another(consumer)
+    await consumer._hand_over(fetched(PODS, 4), {PODS})
+    assert (consumer.handed(PODS), consumer.faust) == ([4], [])
+    assert list(other._queue) == list(consumer.streams[PODS].queue._queue)
+
+
 def _no_room(consumer: Consumer) -> None:
     consumer.app.producer.has_room = False
 
@@ -117,8 +125,15 @@ def _held(consumer: Consumer) -> None:
     consumer.app.flow_control.active = False
 
 
-def _two_streams(consumer: Consumer) -> None:
-    consumer.app.topics._tp_index[PODS].add(_Hashed(SimpleNamespace(queue=ThrowableQueue(flow_control=_Flow()))))
+def _another(consumer: Consumer) -> Any:
+    """A second stream of the pods, as of a sink beside their table."""
+    queue = ThrowableQueue(maxsize=1, flow_control=_Flow())
+    consumer.app.topics._tp_index[PODS].add(_Hashed(SimpleNamespace(queue=queue)))
+    return queue
+
+
+def _another_is_full(consumer: Consumer) -> None:
+    _another(consumer).force_put_nowait("an event")
 
 
 def _no_stream(consumer: Consumer) -> None:
@@ -135,7 +150,7 @@ def _full(consumer: Consumer) -> None:
     [
         pytest.param(_no_room, id="too many changes wait to be sent"),
         pytest.param(_held, id="the streams are held"),
-        pytest.param(_two_streams, id="two streams read the partition"),
+        pytest.param(_another_is_full, id="the queue of another stream is full"),
         pytest.param(_no_stream, id="no stream reads it any more"),
         pytest.param(_full, id="the queue is full"),
     ],
@@ -161,7 +176,7 @@ async def test_what_is_left_when_the_flow_stops_is_not_handed_over() -> None:
         lambda one: setattr(one.app, "consumer_generation_id", 2),
     ):
         consumer = Consumer()
-        _two_streams(consumer)
+        _no_stream(consumer)
 
         async def callback(message: Any, consumer: Consumer = consumer, stop: Callable[[Any], None] = stop) -> None:
             consumer.faust.append(message.offset)
