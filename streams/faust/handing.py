@@ -1,8 +1,8 @@
 """Records from the consumer to their streams: a mixin in front of each transport's consumer, like `fetching.py`.
 
 In: the records of a fetch. Out: events in the queues of the streams that read their partitions. Faust makes four
-coroutines, three locks and a look at its monitor of each record. Nearly always these queues have room, and nothing
-stops the flow: then the record is put there in one step. In all other cases Faust's own way is taken.
+coroutines, a lock and a look at its monitor of each record. Nearly always these queues have room, and nothing stops
+the flow: then the record is put there in one step. In all other cases Faust's own way is taken.
 """
 
 import asyncio

@@ -3,8 +3,6 @@
 Where one has changed: compare it with the module that stands for it, run tests/real/kafka, write the new digest here.
 """
 
-import hashlib
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -13,8 +11,9 @@ from faust.tables.manager import TableManager
 from faust.tables.recovery import Recovery
 from faust.transport.conductor import Conductor, ConductorCompiler
 from faust.transport.consumer import Consumer
+from support.sources import Parts, cases, digest_of
 
-STOOD_FOR: dict[str, list[tuple[Callable[..., Any], str]]] = {
+STOOD_FOR: Parts = {
     "handing": [
         (Conductor._compile_message_handler, "9fbc0538097a"),
         (ConductorCompiler.build, "837cf521368c"),
@@ -31,17 +30,8 @@ STOOD_FOR: dict[str, list[tuple[Callable[..., Any], str]]] = {
         (TableManager.on_standbys_ready, "46be52cea696"),
     ],
 }
-"""By the module of streams/faust that stands for it: the function, and the first digits of its source's SHA-256."""
 
 
-@pytest.mark.parametrize(
-    ("module", "part", "digest"),
-    [
-        pytest.param(module, part, digest, id=f"{module}: {part.__qualname__}")
-        for module, parts in STOOD_FOR.items()
-        for part, digest in parts
-    ],
-)
+@pytest.mark.parametrize(("module", "part", "digest"), cases(STOOD_FOR))
 def test_what_we_stand_for_in_faust_is_as_it_was(module: str, part: Callable[..., Any], digest: str) -> None:
-    source = inspect.getsource(part)
-    assert hashlib.sha256(source.encode()).hexdigest()[:12] == digest, f"compare it with streams/faust/{module}.py"
+    assert digest_of(part) == digest, f"compare it with streams/faust/{module}.py"

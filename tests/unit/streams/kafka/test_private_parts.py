@@ -3,8 +3,6 @@
 Where one has changed: compare it with the module that uses it, run tests/real/kafka, and write the new digest here.
 """
 
-import hashlib
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -19,8 +17,9 @@ from aiokafka.producer import AIOKafkaProducer
 from aiokafka.producer.message_accumulator import BatchBuilder, MessageAccumulator, MessageBatch
 from aiokafka.producer.sender import Sender, SendProduceReqHandler
 from aiokafka.producer.transaction_manager import TransactionManager
+from support.sources import Parts, cases, digest_of
 
-RELIED_UPON: dict[str, list[tuple[Callable[..., Any], str]]] = {
+RELIED_UPON: Parts = {
     "changes": [
         (AIOKafkaClient.add_topic, "b054eda66291"),
         (BatchBuilder.append, "657d76f55157"),
@@ -72,17 +71,8 @@ RELIED_UPON: dict[str, list[tuple[Callable[..., Any], str]]] = {
         (Sender.sender_task.fget, "2aa81bcdcedb"),
     ],
 }
-"""By the module of streams/kafka that relies on it: the function, and the first digits of the SHA-256 of its source."""
 
 
-@pytest.mark.parametrize(
-    ("module", "part", "digest"),
-    [
-        pytest.param(module, part, digest, id=f"{module}: {part.__qualname__}")
-        for module, parts in RELIED_UPON.items()
-        for part, digest in parts
-    ],
-)
+@pytest.mark.parametrize(("module", "part", "digest"), cases(RELIED_UPON))
 def test_what_we_rely_on_in_aiokafka_is_as_it_was(module: str, part: Callable[..., Any], digest: str) -> None:
-    source = inspect.getsource(part)
-    assert hashlib.sha256(source.encode()).hexdigest()[:12] == digest, f"compare it with streams/kafka/{module}.py"
+    assert digest_of(part) == digest, f"compare it with streams/kafka/{module}.py"
