@@ -27,6 +27,8 @@ from support.processes.vcsim import PASSWORD, USERNAME, Vcsim, hang_up, start_vc
 NODES = tuple(f"node-{number}" for number in range(1, 8))
 CLUSTER = "DC0_C0"
 FOREIGN_RULE = "licences-keep-apart"
+BEGUN = "RequestReceived"
+"""The stage of a request in the audit log before it is carried out."""
 STAGES = (
     "node/fast/node-initialize.yaml",
     "node/heartbeat/node-heartbeat.yaml",
@@ -214,7 +216,7 @@ class Audit:
     def flags(self) -> list[str]:
         """The flags of kube-apiserver that make it write the log."""
         rules = [
-            {"level": self.level, "verbs": ["create", "patch", "update", "delete"], "omitStages": ["RequestReceived"]},
+            {"level": self.level, "verbs": ["create", "patch", "update", "delete"]},
             {"level": "None"},
         ]
         policy = self.log.with_name("audit-policy.json")
@@ -227,14 +229,30 @@ class Audit:
         Without leases, which only say who may write.
         """
         writes = []
-        for line in self.log.read_text().splitlines():
-            event = json.loads(line)
+        for event in self.writes():
             agent = event.get("userAgent", "")
             if not agent.startswith(("kubectl", "Python-urllib", "kwok", "kube-")):
                 path = event["requestURI"].partition("?")[0]
                 if not path.startswith("/apis/coordination.k8s.io/"):
                     writes.append((event["verb"], path, event["responseStatus"]["code"]))
         return writes
+
+    def writes(self) -> list[dict[str, Any]]:
+        """The log's events of the ends of writes, in order, once all that had begun have ended.
+
+        What a write has done can be seen before the log has its end, but not before it has its beginning.
+        """
+        begun = {event["auditID"] for event in self._events() if event["stage"] == BEGUN}
+
+        def ended() -> list[dict[str, Any]] | None:
+            events = [event for event in self._events() if event["stage"] != BEGUN]
+            return events if begun <= {event["auditID"] for event in events} else None
+
+        return eventually("the writes in the audit log have ended", ended)
+
+    def _events(self) -> list[dict[str, Any]]:
+        lines = self.log.read_text().splitlines(keepends=True)
+        return [json.loads(line) for line in lines if line.endswith("\n")]
 
 
 @dataclass(frozen=True)
