@@ -28,6 +28,7 @@ from underhost.streams.settings.kafka import KafkaSettings
 log = logging.getLogger(__name__)
 
 CLEANUP, LAG, MIN_IN_SYNC = "cleanup.policy", "min.compaction.lag.ms", "min.insync.replicas"
+SEGMENT = "segment.ms"
 SEGMENT_MS = 6 * 3_600_000
 """Milliseconds after which a file of a compacted topic is closed. Kafka compacts no open one, and leaves it open for a
 week: a worker that starts would read that week, instead of the last day and one record of each object."""
@@ -44,13 +45,17 @@ other workers, which may make a topic, have not made it yet."""
 
 @dataclass(frozen=True)
 class ExistingTopic:
-    """A topic as it is. What is configured is None where we have no right to read it; `lag` is in milliseconds."""
+    """A topic as it is. What is configured is None where we have no right to read it.
+
+    `lag` (min.compaction.lag.ms) and `segment` (segment.ms) are in milliseconds.
+    """
 
     partitions: int
     replicas: int
     cleanup: str | None = None
     lag: int | None = None
     min_in_sync: int | None = None
+    segment: int | None = None
 
 
 @dataclass(frozen=True)
@@ -96,6 +101,12 @@ DEVIATIONS = (
         "compacted-early",
         lambda topic, found, brokers: found.lag is not None and found.lag < int(topic.config.get(LAG, 0)),
         "min.compaction.lag.ms below a day: the last day cannot be shown as it was",
+    ),
+    _Deviation(
+        "compacted-late",
+        lambda topic, found, brokers: SEGMENT in topic.config and (found.segment or 0) > int(topic.config[SEGMENT]),
+        "segment.ms above 10 minutes: a start reads hours of changes, not one row of each object (kafka-configs --alter"
+        " --add-config segment.ms=600000,segment.bytes=67108864,min.cleanable.dirty.ratio=0.2)",
     ),
 )
 
@@ -166,8 +177,8 @@ def new_topic(topic: Topic, settings: KafkaSettings, brokers: int) -> NewTopic:
     replicas = settings.replication_factor or max(1, min(REPLICAS, brokers))
     # Two of three acknowledge: none is lost with one broker, and nothing stops.
     in_sync = {MIN_IN_SYNC: str(IN_SYNC)} if replicas >= REPLICAS else {}
-    closed = {"segment.ms": str(SEGMENT_MS)} if topic.cleanup == "compact" else {}
-    return NewTopic(topic.name, settings.partitions, replicas, topic_configs={**topic.config, **in_sync, **closed})
+    closed = {SEGMENT: str(SEGMENT_MS)} if topic.cleanup == "compact" else {}
+    return NewTopic(topic.name, settings.partitions, replicas, topic_configs={**closed, **topic.config, **in_sync})
 
 
 async def _made(
@@ -234,7 +245,7 @@ async def describe(admin: AIOKafkaAdminClient, topics: Sequence[Topic]) -> dict[
     shown = {topic["topic"]: topic["partitions"] for topic in await admin.describe_topics()}
     names = [topic.name for topic in topics if shown.get(topic.name)]
     wanted = [
-        ConfigResource(ConfigResourceType.TOPIC, name, configs=dict.fromkeys((CLEANUP, LAG, MIN_IN_SYNC), ""))
+        ConfigResource(ConfigResourceType.TOPIC, name, configs=dict.fromkeys((CLEANUP, LAG, MIN_IN_SYNC, SEGMENT), ""))
         for name in names
     ]
     configured: dict[str, dict[str, str]] = {}
@@ -246,11 +257,12 @@ async def describe(admin: AIOKafkaAdminClient, topics: Sequence[Topic]) -> dict[
 
 
 def _found(partitions: Sequence[Mapping[str, Sequence[int]]], configured: Mapping[str, str]) -> ExistingTopic:
-    lag, in_sync = configured.get(LAG), configured.get(MIN_IN_SYNC)
+    lag, in_sync, segment = (configured.get(key) for key in (LAG, MIN_IN_SYNC, SEGMENT))
     return ExistingTopic(
         len(partitions),
         min(len(partition["replicas"]) for partition in partitions),
         configured.get(CLEANUP),
         None if lag is None else int(lag),
         None if in_sync is None else int(in_sync),
+        None if segment is None else int(segment),
     )

@@ -1,8 +1,9 @@
 """The first start of a worker over a large site, and its restart after a `kill -9`: CPU, seconds and memory.
 
-`bench.large_start PARTS SERVER [NODES APPS]`. Prints `name<TAB>value` lines. A real API server has 5,000 nodes and
-150,000 pods of 5.8 KB (`support.sites.real_size`), the topics are on an Apache Kafka, the VMs in an inventory. A worker
-of all agents runs until `/readyz` says that it is: everything is listed, on its topics, in its tables, and judged.
+`bench.large_start PARTS SERVER [NODES APPS [CHANGES]]`. Prints `name<TAB>value` lines. A real API server has 5,000
+nodes and 150,000 pods of 5.8 KB (`support.sites.real_size`), the topics are on an Apache Kafka, the VMs in an
+inventory. A worker of all agents runs until `/readyz` says that it is: everything is listed, on its topics, in its
+tables, and judged. With CHANGES it is restarted once more, after a day of so many changes (`bench.history`).
 """
 
 import json
@@ -16,6 +17,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from bench.history import add_history
 from bench.usage import cpu_of
 from support.processes.crowd import fill
 from support.processes.kube import Kube, start_kube
@@ -24,6 +26,9 @@ from support.processes.underhost import UNDERHOST
 from support.sites.large import LargeSite
 from support.sites.real_size import real_node, real_pod
 
+from underhost.streams.settings.kafka import KafkaSettings
+
+SITE = "large"
 LOOK, PATIENCE = 0.25, 600.0
 
 
@@ -42,7 +47,7 @@ def config(folder: Path, kube: Kube, server: str, site: LargeSite, web: int) -> 
     tree = {
         "apiVersion": "underhost/v1",
         "kind": "Config",
-        "site": "large",
+        "site": SITE,
         "kafka": {"bootstrapServers": server},
         "kubernetes": {"kubeconfig": str(kube.kubeconfig)},
         "vsphere": {"inventory": str(inventory)},
@@ -80,6 +85,7 @@ def main() -> None:
     """Measure and print."""
     parts, server = Path(sys.argv[1]), sys.argv[2]
     site = LargeSite(*map(int, sys.argv[3:5])) if sys.argv[3:] else LargeSite()
+    changes = int(sys.argv[5]) if sys.argv[5:] else 0
     with tempfile.TemporaryDirectory() as name, start_kube(Path(name) / "kube", parts) as kube:
         folder, [web] = Path(name), free_ports(1)
         kube.kill()
@@ -87,12 +93,21 @@ def main() -> None:
         kube.restart()
         print(f"a large site: its objects, MB\t{size / 1e6:.0f}")
         command = [UNDERHOST, "run", "--config", str(config(folder, kube, server, site, web))]
-        for title in ("first start", "restart"):
+
+        def measure(title: str) -> None:
             worker, figures = start(command, folder / "worker.log", web)
             worker.kill()
             worker.wait()
             for what, value in figures.items():
                 print(f"a large site: {title}, {what}\t{value:.1f}", flush=True)
+
+        measure("first start")
+        measure("restart")
+        if changes:
+            history = add_history(server, SITE, KafkaSettings().partitions, changes)
+            print(f"a day: changes\t{history.changes}")
+            print(f"a day: records of the changelog then\t{history.changelog}", flush=True)
+            measure("restart after a day")
 
 
 if __name__ == "__main__":

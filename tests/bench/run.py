@@ -21,8 +21,9 @@ from pathlib import Path
 from bench.figures.page import PAGE, amount, page, verdict
 from bench.figures.runs import ENOUGH, Run, load, newest, save, with_run
 from bench.figures.table import BENCHES, BROKER, CHROMIUM, GO, PARTS, Bench
+from bench.pace import pace
 from bench.usage import machine
-from support.commits import ROOT, tried
+from support.commits import ROOT, measured
 from support.processes.kafka import KafkaProcess
 from support.processes.parts import built_parts
 
@@ -40,7 +41,7 @@ def main() -> None:
     for name in asked.names:
         if name not in (*BENCHES, ALL):
             parser.error(f"no bench {name!r}; there is: {', '.join((*BENCHES, ALL))}")
-    runs, commit = load(), tried()
+    runs, commit = load(), measured()
     if asked.anew:
         runs = [run for run in runs if run.commit != commit or run.bench not in _names(asked.names)]
     if not asked.names:
@@ -94,11 +95,13 @@ def _missing(bench: Bench) -> str:
 
 def _run(name: str, bench: Bench, commit: str) -> Run:
     with _arguments(bench) as arguments:
+        before = pace()
         busy, spent = machine(), _spent()
         done = subprocess.run(
             [sys.executable, "-m", f"bench.{bench.module}", *arguments], capture_output=True, text=True, check=False
         )
         now, used = machine(), _spent() - spent
+        paces = (before, pace())
     if done.returncode != 0:
         sys.exit(f"{name} failed:\n{done.stderr[-3000:]}")
     values = {}
@@ -108,7 +111,8 @@ def _run(name: str, bench: Bench, commit: str) -> Run:
         if found is not None:
             values[what] = float(found[0].replace(",", ""))
     others = max(0.0, (now[0] - busy[0] - used) / max(now[1] - busy[1], 0.01))
-    return Run(name, commit, f"{datetime.now(UTC):%Y-%m-%d}", values, round(others, 3), _machine())
+    day = f"{datetime.now(UTC):%Y-%m-%d}"
+    return Run(name, commit, day, values, round(others, 3), _machine(), round(sum(paces) / 2, 2))
 
 
 @contextmanager
@@ -151,7 +155,9 @@ def _tell(bench: Bench, run: Run) -> None:
     judged = {figure.line: figure for figure in bench.figures}
     for line, value in run.values.items():
         figure = judged.get(line)
-        print(f"    {line:<60} {amount(value):>10}  {'' if figure is None else verdict(figure, value)}")
+        told = "" if figure is None else verdict(figure, value, figure.at_pace_1(value, run.pace or 1.0))
+        print(f"    {line:<60} {amount(value):>10}  {told}")
+    print(f"    {'pace of the machine':<60} {amount(run.pace or 1.0):>10}")
     print(f"    {'taken by others':<60} {run.others or 0:>10.0%}", flush=True)
 
 

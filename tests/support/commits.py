@@ -6,14 +6,26 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 CODE = ("schemas", "streams", "agents", "tests", "requirements", "pyproject.toml")
 """A commit that changes documents only does not make a row old."""
+MEASURED = ("schemas", "streams", "agents", "tests/bench", "tests/support", "requirements", "pyproject.toml")
+"""What a run measures: neither does a test make it old, nor how the page shows it."""
+PRESENTED = ":(exclude)tests/bench/figures"
 
 
 def tried() -> str:
     """The last commit that changed the code, with a `+` where the tree is changed since; `unknown` outside Git."""
+    return _last(*CODE)
+
+
+def measured() -> str:
+    """The same of what a bench measures."""
+    return _last(*MEASURED, PRESENTED)
+
+
+def _last(*paths: str) -> str:
     asked = subprocess.run(
-        ["git", "log", "-1", "--format=%h", "--", *CODE], cwd=ROOT, capture_output=True, text=True, check=False
+        ["git", "log", "-1", "--format=%h", "--", *paths], cwd=ROOT, capture_output=True, text=True, check=False
     )
     changed = subprocess.run(
-        ["git", "status", "--porcelain", "--", *CODE], cwd=ROOT, capture_output=True, text=True, check=False
+        ["git", "status", "--porcelain", "--", *paths], cwd=ROOT, capture_output=True, text=True, check=False
     )
     return (asked.stdout.strip() or "unknown") + ("+" if changed.stdout.strip() else "")

@@ -23,6 +23,7 @@ class Run(msgspec.Struct, frozen=True, omit_defaults=True):
         values: what it printed, by name.
         others: the share of all processors that others took meanwhile, 0 to 1; None where nobody looked.
         machine: what it ran on, in a few words.
+        pace: how long a fixed loop took before and after it, beside pace 1 (`bench.pace`); None where nobody looked.
     """
 
     bench: str
@@ -31,6 +32,7 @@ class Run(msgspec.Struct, frozen=True, omit_defaults=True):
     values: dict[str, float]
     others: float | None = None
     machine: str = ""
+    pace: float | None = None
 
 
 def load(file: Path = KEPT) -> list[Run]:

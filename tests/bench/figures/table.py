@@ -6,9 +6,11 @@ was measured in the same run, and, where it is missed, what limits it.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 PARTS, BROKER = "{parts}", "{broker}"
 """Arguments that stand for the folder of the real parts, and for the address of an Apache Kafka that is started."""
+A_SECOND = " a second"
 GO, CHROMIUM = "go", "chromium"
 """Programs without which a bench is left out."""
 
@@ -22,6 +24,7 @@ class Figure:
         most, least: the target; a figure without any is told for comparison.
         beside: words, line and unit of the peer in the same run.
         limit: what limits it, told where it is missed.
+        computing: whether it grows with the pace of the machine: seconds that are work, not waiting, or work a second.
     """
 
     what: str
@@ -31,12 +34,19 @@ class Figure:
     least: float | None = None
     beside: tuple[str, str, str] | None = None
     limit: str = ""
+    computing: bool = False
 
     def met(self, value: float) -> bool | None:
         """Whether the value reaches the target; None where there is none."""
         if self.most is None and self.least is None:
             return None
         return (self.most is None or value <= self.most) and (self.least is None or value >= self.least)
+
+    def at_pace_1(self, value: float, pace: float) -> float:
+        """What this value, measured at that pace, would be at pace 1."""
+        if not self.computing:
+            return value
+        return value * pace if self.unit == A_SECOND else value / pace
 
 
 @dataclass(frozen=True)
@@ -50,6 +60,9 @@ class Bench:
     arguments: tuple[str, ...] = ()
     needs: str = ""
 
+
+work = partial(Figure, computing=True)
+"""A figure that is all computing."""
 
 PERF = ("basic", "anti-affinity", "affinity", "namespace selector", "spreading", "mixed")
 """Workloads of `bench.placement.scheduler_perf`."""
@@ -66,17 +79,15 @@ def _page(size: str, drawn: float, wire: float | None = None, *arguments: str) -
         "page",
         f"the page in Chromium, 1440×900: {size}",
         (
-            Figure(
+            work(
                 "from the address to the drawn map",
                 f"from the address to the drawn map, ms, {until}",
                 " ms",
                 most=drawn,
             ),
-            Figure(
-                "CPU of the page's process until then", f"processor time of the page until then, ms, {until}", " ms"
-            ),
+            work("CPU of the page's process until then", f"processor time of the page until then, ms, {until}", " ms"),
             Figure("on the wire until then, compressed", f"on the wire until then, KiB, {until}", " KiB", most=wire),
-            Figure("the first search", f"a search, from the key to the frame, ms, {until}", " ms"),
+            work("the first search", f"a search, from the key to the frame, ms, {until}", " ms"),
             Figure("memory of its script", f"memory of the page's script, MiB, {until}", " MiB"),
         ),
         arguments,
@@ -141,7 +152,7 @@ def _fleet(workers: int) -> tuple[Figure, ...]:
         most=15,
         beside=("most sites of one", f"{workers} workers: sites of the one with most", ""),
     )
-    cost = Figure(f"{many}: CPU of all for a change", f"{workers} workers: CPU of all for a change, ms", " ms")
+    cost = work(f"{many}: CPU of all for a change", f"{workers} workers: CPU of all for a change, ms", " ms")
     return (cost,) if workers == 1 else (cost, share)
 
 
@@ -151,7 +162,7 @@ def _pipeline(transport: str, argument: str, limit: str = "") -> Bench:
         "pipeline",
         f"changes from this worker's sources to findings: 1,000 nodes, 10,000 pods, on {transport}",
         (
-            Figure(f"changes published, read and judged, {transport}", "changes per second", " a second", limit=limit),
+            work(f"changes published, read and judged, {transport}", "changes per second", " a second", limit=limit),
             Figure(f"one change to its finding, {transport}, p50", "change to finding p50, ms", " ms"),
             Figure(f"the same, p99, {transport}", "change to finding p99, ms", " ms", most=60),
             Figure(f"memory of that worker, {transport}", "largest memory, MiB", " MiB"),
@@ -197,8 +208,8 @@ def _burst(nodes: int, apps: int, limit: str) -> Bench:
         "placement.burst",
         f"200 new pods judged and decided, 200 others seen bound: {nodes:,} nodes, {apps * 20:,} pods; CPU",
         (
-            Figure(f"{what}, p50", "burst, cycle, p50 ms", " ms", most=30, limit=limit),
-            Figure(f"{what}, p99", "burst, cycle, p99 ms", " ms"),
+            work(f"{what}, p50", "burst, cycle, p50 ms", " ms", most=30, limit=limit),
+            work(f"{what}, p99", "burst, cycle, p99 ms", " ms"),
         ),
         (str(nodes), str(apps)),
     )
@@ -220,11 +231,11 @@ def _extender(rate: int) -> Bench:
 
 
 def _resident(kind: str, most: float) -> Figure:
-    return Figure(f"{kind}, judged again, p50", f"{kind}, p50 ms", " ms", most=most)
+    return work(f"{kind}, judged again, p50", f"{kind}, p50 ms", " ms", most=most)
 
 
 def _grown(what: str, line: str, unit: str) -> Figure:
-    return Figure(f"{what}, 16×", line.format(16), unit, beside=("4×", line.format(4), unit))
+    return work(f"{what}, 16×", line.format(16), unit, beside=("4×", line.format(4), unit))
 
 
 def _bound(title: str, least: float, limit: str) -> tuple[Figure, ...]:
@@ -234,7 +245,7 @@ def _bound(title: str, least: float, limit: str) -> tuple[Figure, ...]:
     return (
         Figure(f"pods bound a second, {title}", f"{title}: underhost, pods/s", "", beside=peer("pods/s", "")),
         Figure(f"the same, beside kube-scheduler, {title}", f"{title}: ratio", "×", least=least),
-        Figure(
+        work(
             f"own CPU a pod, {title}",
             f"{title}: underhost, its own CPU, ms a pod",
             " ms",
@@ -289,7 +300,7 @@ BENCHES: Mapping[str, Bench] = {
             _resident("node cordoned", 10),
             _resident("node added", 10),
             _resident("node lost", 10),
-            Figure("the first report", "first report, s", " s", beside=("a full check", "full check, s", " s")),
+            work("the first report", "first report, s", " s", beside=("a full check", "full check, s", " s")),
             Figure("memory of that process, with the site as it was made", "memory, MiB", " MiB"),
         ),
     ),
@@ -298,13 +309,13 @@ BENCHES: Mapping[str, Bench] = {
         "drs",
         "the DRS rules of that site, thought through again after a change; CPU",
         (
-            Figure(
+            work(
                 "DRS rules after a pod moved, p50",
                 "pod moved, DRS rules, p50 ms",
                 " ms",
                 beside=("the evaluation", "pod moved, judged, p50 ms", " ms"),
             ),
-            Figure(
+            work(
                 "DRS rules after a node's VM moved, p50",
                 "node moved, DRS rules, p50 ms",
                 " ms",
@@ -317,7 +328,7 @@ BENCHES: Mapping[str, Bench] = {
         "stream",
         "records on an Apache Kafka topic to findings, by a worker that reads and decides: 1,000 nodes, 10,000 pods",
         (
-            Figure(
+            work(
                 "changes from the topic to the finding",
                 "changes per second",
                 " a second",
@@ -325,7 +336,7 @@ BENCHES: Mapping[str, Bench] = {
                 beside=("a bare loop of confluent-kafka", f"{CEILING}: records per second", " a second"),
                 limit=EACH_RECORD,
             ),
-            Figure(
+            work(
                 "CPU of the worker for each",
                 "CPU of the worker for each, ms",
                 " ms",
@@ -333,7 +344,7 @@ BENCHES: Mapping[str, Bench] = {
                 beside=("a bare loop of confluent-kafka", f"{CEILING}: CPU for each, ms", " ms"),
                 limit=EACH_RECORD,
             ),
-            Figure(
+            work(
                 "a bare loop of its driver, aiokafka",
                 "a bare loop of aiokafka: records per second",
                 " a second",
@@ -352,8 +363,8 @@ BENCHES: Mapping[str, Bench] = {
         "stream",
         "the same with 5,000 nodes and 150,000 pods",
         (
-            Figure("changes from the topic to the finding, large", "changes per second", " a second"),
-            Figure("CPU of the worker for each, large", "CPU of the worker for each, ms", " ms"),
+            work("changes from the topic to the finding, large", "changes per second", " a second"),
+            work("CPU of the worker for each, large", "CPU of the worker for each, ms", " ms"),
             Figure("record to finding at 100 changes a second, large, p50", f"{AT_100}, p50, ms", " ms"),
             Figure("the same, p99", f"{AT_100}, p99, ms", " ms", most=120),
             Figure("record to finding at 1,000 changes a second, large, p50", f"{AT_1000}, p50, ms", " ms"),
@@ -369,18 +380,38 @@ BENCHES: Mapping[str, Bench] = {
         "large_start",
         "5,000 nodes and 150,000 pods of 5.8 KB in a real API server, topics on Apache Kafka, until it is ready",
         (
-            Figure(
+            work(
                 "first start of a large site: CPU", "a large site: first start, CPU s", " s", most=30, limit=FIRST_START
             ),
-            Figure("the same, on the clock", "a large site: first start, s", " s"),
+            work("the same, on the clock", "a large site: first start, s", " s"),
             Figure("its memory, at most", "a large site: first start, memory, MiB", " MiB", most=1_229),
-            Figure("restart of it after a kill -9: CPU", "a large site: restart, CPU s", " s", most=15, limit=RESTART),
-            Figure(
-                "the same, on the clock, restart", "a large site: restart, s", " s", most=30, limit=ONE_AFTER_ANOTHER
-            ),
+            work("restart of it after a kill -9: CPU", "a large site: restart, CPU s", " s", most=15, limit=RESTART),
+            work("the same, on the clock, restart", "a large site: restart, s", " s", most=30, limit=ONE_AFTER_ANOTHER),
             Figure("its memory, at most, restart", "a large site: restart, memory, MiB", " MiB", most=1_229),
+            work(
+                "restart after a day of 5 million changes: CPU",
+                "a large site: restart after a day, CPU s",
+                " s",
+                most=15,
+                limit=RESTART,
+            ),
+            work(
+                "the same, on the clock, after a day",
+                "a large site: restart after a day, s",
+                " s",
+                most=30,
+                limit=ONE_AFTER_ANOTHER,
+            ),
+            Figure(
+                "its memory, at most, after a day", "a large site: restart after a day, memory, MiB", " MiB", most=1_229
+            ),
+            Figure(
+                "records that its table's changelog has then",
+                "a day: records of the changelog then",
+                beside=("changes", "a day: changes", ""),
+            ),
         ),
-        (PARTS, BROKER),
+        (PARTS, BROKER, "5000", "7500", "5000000"),
     ),
     "fleet": Bench(
         CHANGES,
@@ -405,14 +436,14 @@ BENCHES: Mapping[str, Bench] = {
         "a check of 7 nodes, and of 5,000 nodes with 150,000 pods on 512 hosts",
         (
             Figure("7 nodes: CPU beside `import polars`", "7 nodes: CPU of check / of importing polars", "×", most=2.5),
-            Figure(
+            work(
                 "150,000 pods: whole command",
                 "150,000 pods: whole command, s",
                 " s",
                 most=1.5,
                 limit="reading and checking the JSON is half of its CPU",
             ),
-            Figure(
+            work(
                 "150,000 pods: its CPU",
                 "150,000 pods: whole command, CPU s",
                 " s",
@@ -432,10 +463,10 @@ BENCHES: Mapping[str, Bench] = {
         "offline.million",
         "a million pods of 0.8 KB on 20,000 nodes: a check of them, and a resident evaluator's change",
         (
-            Figure("a million pods: whole command", "a million pods: check, s", " s", most=10),
-            Figure("a million pods: its CPU", "a million pods: check, CPU s", " s"),
+            work("a million pods: whole command", "a million pods: check, s", " s", most=10),
+            work("a million pods: its CPU", "a million pods: check, CPU s", " s"),
             Figure("a million pods: its memory", "a million pods: check, memory, MiB", " MiB", most=2_048),
-            Figure("a pod moved among them, judged again, p50", "a million pods: a pod moved, p50 ms", " ms", most=1),
+            work("a pod moved among them, judged again, p50", "a million pods: a pod moved, p50 ms", " ms", most=1),
         ),
     ),
     "curve": Bench(
@@ -454,13 +485,13 @@ BENCHES: Mapping[str, Bench] = {
         "offline.whatif",
         "plans over the same site with 750 budgets, beside a check of the same files",
         (
-            Figure(
+            work(
                 "drain of a node",
                 "drain of a node: CPU s",
                 " s",
                 beside=("check", "check: whole command, CPU s", " s"),
             ),
-            Figure(
+            work(
                 "each of 1,250 hosts failing alone",
                 "each of 1,250 hosts with HA: CPU s",
                 " s",
@@ -476,8 +507,8 @@ BENCHES: Mapping[str, Bench] = {
         "offline.repair",
         "the fewest moves: 12 planted findings on 200 VMs, 300 on 5,000 VMs of 1,250 hosts",
         (
-            Figure("12 planted findings, 200 VMs", "200 VMs, 6,000 pods, 12 findings: s after loading", " s", most=1),
-            Figure("300 planted, 5,000 VMs", "5,000 VMs, 150,000 pods, 300 findings: s after loading", " s", most=30),
+            work("12 planted findings, 200 VMs", "200 VMs, 6,000 pods, 12 findings: s after loading", " s", most=1),
+            work("300 planted, 5,000 VMs", "5,000 VMs, 150,000 pods, 300 findings: s after loading", " s", most=30),
             Figure(
                 "its vMotions beside the fewest",
                 "5,000 VMs, 150,000 pods, 300 findings: vMotions / the fewest",
@@ -503,13 +534,13 @@ BENCHES: Mapping[str, Bench] = {
         "offline.tables",
         "one question in polars and in numpy: why rules ask numpy ([decision 7](decisions/0007-polars-and-numpy.md))",
         (
-            Figure(
+            work(
                 "all pods at once: who meets its like, numpy",
                 "all pods: who meets its like: numpy, µs",
                 " µs",
                 beside=("polars", "all pods: who meets its like: polars, µs", " µs"),
             ),
-            Figure(
+            work(
                 "one pod: who meets it, numpy",
                 "a pod moved: who meets it: numpy, µs",
                 " µs",
@@ -526,7 +557,7 @@ BENCHES: Mapping[str, Bench] = {
         (
             Figure("50 moves a second: vMotion to label, p50", "move to label p50, ms", " ms"),
             Figure("the same, p99", "move to label p99, ms", " ms", most=2_000),
-            Figure(
+            work(
                 "CPU of a label",
                 "CPU of underhost, ms a label",
                 " ms",
@@ -556,7 +587,7 @@ BENCHES: Mapping[str, Bench] = {
         "from a fresh clone, with a warm package cache, to the first finding on the page",
         (
             Figure("a fresh clone to the first finding seen", "until the first finding is seen, s", " s", most=90),
-            Figure("CPU of all that", "CPU time of all that, s", " s"),
+            work("CPU of all that", "CPU time of all that, s", " s"),
         ),
         needs=CHROMIUM,
     ),

@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from bench.figures.page import PAGE, amount, page, target, verdict
 from bench.figures.runs import Run, load, newest, save, with_run
-from bench.figures.table import BENCHES, Figure
+from bench.figures.table import BENCHES, Figure, work
 
 
 def a_run(bench: str = "check", commit: str = "c1", value: float = 1.0) -> Run:
@@ -58,7 +59,33 @@ def test_runs_are_read_as_they_were_kept(tmp_path: Path) -> None:
     ],
 )
 def test_a_target_is_said_and_judged(figure: Figure, value: float, said: tuple[str, str]) -> None:
-    assert (target(figure), verdict(figure, value)) == said
+    assert (target(figure), verdict(figure, value, value)) == said
+
+
+@pytest.mark.parametrize(
+    ("figure", "value", "pace", "at_pace_1", "said"),
+    [
+        pytest.param(work("w", "l", " s", most=30), 60.0, 2.0, 30.0, "met at pace 1", id="seconds of work"),
+        pytest.param(work("w", "l", " s", most=30), 66.0, 2.0, 33.0, "**missed**", id="missed at pace 1, too"),
+        pytest.param(work("w", "l", " s", most=30), 20.0, 0.5, 40.0, "met", id="met here, on a fast machine"),
+        pytest.param(work("w", "l", " a second", least=8_000), 4_000.0, 2.0, 8_000.0, "met at pace 1", id="a rate"),
+        pytest.param(Figure("w", "l", " ms", most=60), 120.0, 2.0, 120.0, "**missed**", id="waiting"),
+    ],
+)
+def test_what_is_computing_is_judged_at_pace_1_too(
+    figure: Figure, value: float, pace: float, at_pace_1: float, said: str
+) -> None:
+    assert figure.at_pace_1(value, pace) == at_pace_1
+    assert verdict(figure, value, figure.at_pace_1(value, pace)) == said
+
+
+def test_the_page_tells_the_pace_beside_a_figure_of_work() -> None:
+    runs = [msgspec.structs.replace(a_run(value=value), pace=3.0) for value in (4.5, 3.9, 4.2)]
+    row = next(line for line in page(runs).splitlines() if "| ≤ 1.5 s" in line)
+    measured = "4.2 s (3.9 to 4.5), 1.4 s at pace 1"
+    assert (
+        row == f"| 150,000 pods: whole command | ≤ 1.5 s | {measured} |  | `check`, c1, pace 3.0, 4% | met at pace 1 |"
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""How tests read the API server's audit log: a write's effect can be seen before the log says that the write has ended."""
+"""How tests read the API server's audit log: what a write has done can be seen before the log has its end."""
 
 import json
 from pathlib import Path

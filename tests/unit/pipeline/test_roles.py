@@ -143,11 +143,17 @@ def test_who_reads_topics_and_who_is_limited_to_a_site(roles: set[str], reads: b
     assert only_site(roles, "prod-a") == only
 
 
-def test_the_changelogs_are_those_that_faust_would_make() -> None:
+def test_the_changelogs_have_the_names_that_faust_would_give_them_and_are_compacted_soon() -> None:
     made = changelog_topics({"binder"}, "prod")
+    config = {
+        "cleanup.policy": "compact",
+        "segment.ms": "600000",
+        "segment.bytes": "67108864",
+        "min.cleanable.dirty.ratio": "0.2",
+        "max.compaction.lag.ms": "21600000",
+    }
     assert [(topic.name, topic.config) for topic in made] == [
-        (f"underhost-binder_prod-{name}-changelog", {"cleanup.policy": "compact"})
-        for name in ("nodes", "hosts", "outcomes")
+        (f"underhost-binder_prod-{name}-changelog", config) for name in ("nodes", "hosts", "outcomes")
     ]
     settings = Settings(kafka=KafkaSettings(embedded=Path("never-opened.db")))
     app = build_app(settings, app_id=app_id({"binder"}, "prod"))

@@ -11,6 +11,7 @@ import pytest
 from trust.simulation.clock import FIRST_MOMENT, VirtualClock
 from trust.simulation.loop import SeededLoop
 
+from underhost.agents.pipeline.roles import changelog_topics
 from underhost.schemas.errors import Unreachable
 from underhost.schemas.topics import ACTIONS, NODES, PODS, SOURCE_TOPICS, Topic
 from underhost.streams.kafka.topics import ExistingTopic, ensure, faults, judge, new_topic
@@ -18,6 +19,7 @@ from underhost.streams.settings.kafka import KafkaSettings
 
 DAY = 86_400_000
 GOOD = ExistingTopic(8, 3, "compact", DAY, 2)
+[CHANGELOG] = [topic for topic in changelog_topics({"evaluator"}, "prod") if "-pods-" in topic.name]
 
 
 @pytest.mark.parametrize(
@@ -55,11 +57,17 @@ def test_a_topic_that_cannot_work_is_refused(found: ExistingTopic, lines: list[s
         (NODES, ExistingTopic(8, 2, "compact", DAY, 2), 3, ["needs-every-replica"]),
         (NODES, ExistingTopic(8, 3, "compact", 0, 2), 3, ["compacted-early"]),
         (ACTIONS, ExistingTopic(8, 3, "delete", 0, 2), 3, []),
+        (CHANGELOG, ExistingTopic(8, 3, "compact", 0, 2, 600_000), 3, []),
+        (CHANGELOG, ExistingTopic(8, 3, "compact", 0, 2), 3, []),
+        (CHANGELOG, ExistingTopic(8, 3, "compact", 0, 2, DAY // 4), 3, ["compacted-late"]),
+        (NODES, ExistingTopic(8, 3, "compact", DAY, 2, 7 * DAY), 3, []),
         (NODES, ExistingTopic(8, 1, "compact", 0, 1), 3, ["one-replica", "compacted-early"]),
     ],
     ids=[
         "as we make it", "the only broker", "no right to read", "one replica of three brokers", "one acknowledges",
-        "all acknowledge", "history is lost", "nothing to compact", "two of them",
+        "all acknowledge", "history is lost", "nothing to compact",
+        "a changelog as we make it", "its file: no right to read", "its file is open for hours", "a day is kept anyway",
+        "two of them",
     ],
 )  # fmt: skip
 def test_a_topic_that_can_be_lost_or_stopped_is_said(
@@ -82,6 +90,11 @@ def test_a_new_topic_outlives_a_broker_and_is_compacted_after_a_day(
     assert made.topic_configs.get("min.insync.replicas") == in_sync
     assert made.topic_configs["min.compaction.lag.ms"] == str(DAY)
     assert made.topic_configs["segment.ms"] == str(DAY // 4), "Kafka compacts no open file"
+
+
+def test_a_new_changelog_is_compacted_while_its_worker_runs() -> None:
+    made = new_topic(CHANGELOG, KafkaSettings(), 1)
+    assert made.topic_configs == CHANGELOG.config
 
 
 def test_what_many_topics_have_in_common_is_one_line() -> None:
