@@ -143,7 +143,7 @@ def test_who_reads_topics_and_who_is_limited_to_a_site(roles: set[str], reads: b
     assert only_site(roles, "prod-a") == only
 
 
-def test_the_changelogs_have_the_names_that_faust_would_give_them_and_are_compacted_soon() -> None:
+def test_changelogs_have_the_names_that_faust_gives_them_and_are_compacted_soon() -> None:
     made = changelog_topics({"binder"}, "prod")
     config = {
         "cleanup.policy": "compact",
