@@ -5,6 +5,7 @@ and not an agent that crashes again and again.
 """
 
 import functools
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +26,8 @@ from underhost.streams.kafka.security import credentials
 from underhost.streams.partition import partition_of
 from underhost.streams.settings.kafka import KafkaSettings
 from underhost.streams.settings.model import Settings
+
+log = logging.getLogger(__name__)
 
 COMMIT_INTERVAL = 1.0
 """Seconds between commits of offsets. After a kill the records since then are read again; agents are idempotent."""
@@ -97,6 +100,16 @@ class UnderhostApp(faust.App):  # type: ignore[misc]
         from underhost.streams.kafka.transport import KafkaTransport
 
         return KafkaTransport(urls, self)
+
+    async def _stop_consumer(self) -> None:
+        """Faust's; where it fails, everything else is ended all the same.
+
+        Agents that are left alive start again as often as they are cancelled: the process would never end.
+        """
+        try:
+            await super()._stop_consumer()
+        except Exception:
+            log.exception("the consumer cannot be stopped in order")
 
     async def _producer_flush(self, logger: Any) -> None:
         """Faust's; at the end it is left to the producer, whose wait is limited.

@@ -105,9 +105,13 @@ class QuickHandOver:
         return True
 
     def _pressure_of(self, tp: TP) -> tuple[Callable[[], None], Callable[[], None]]:
-        """What a queue calls when it is nearly full, and when it is not any more; for a partition always these two."""
+        """What a queue calls when it is nearly full, and when it is not any more; for a partition always these two.
+
+        aiokafka's name of a partition equals Faust's, but Faust fails where it finds one among its own.
+        """
         found = self._pressure.get(tp)
         if found is None:
             this: Any = self
-            found = self._pressure[tp] = partial(this.on_buffer_full, tp), partial(this.on_buffer_drop, tp)
+            own = TP(tp.topic, tp.partition)
+            found = self._pressure[own] = partial(this.on_buffer_full, own), partial(this.on_buffer_drop, own)
         return found

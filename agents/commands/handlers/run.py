@@ -18,7 +18,6 @@ from underhost.agents.commands.output.errors import leave
 from underhost.agents.pipeline import event_loop, logs
 from underhost.agents.pipeline.roles import parse_roles
 from underhost.agents.worker import run_worker
-from underhost.schemas.errors import UnderhostError
 
 END_WITHIN = 9.0
 """Seconds from a signal to the end of the process, whatever hangs."""
@@ -41,7 +40,7 @@ def handle(where: Topics, given: dict[str, Any], agents: str | None, verbosity: 
         beside = [asyncio.ensure_future(each) for each in (_end_anyway(stop), event_loop.keep_memory_low())]
         try:
             await run_worker(settings, roles=roles, stop=stop, on_waiting=_say_waiting)
-        except UnderhostError as error:
+        except Exception as error:
             leaving.append(_leave_anyway(error))
             raise
         finally:
@@ -68,7 +67,7 @@ async def _end_anyway(stop: asyncio.Event) -> None:
     timer.start()
 
 
-def _leave_anyway(error: UnderhostError) -> threading.Timer:
+def _leave_anyway(error: Exception) -> threading.Timer:
     """What the worker failed of is said, and the process ended, though a task or thread of a library goes on."""
     timer = threading.Timer(LEAVE_WITHIN, leave, [error])
     timer.daemon = True

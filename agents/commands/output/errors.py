@@ -20,9 +20,13 @@ def say(error: UnderhostError) -> int:
     return 3 if isinstance(error, BackendError) else 2
 
 
-def leave(error: UnderhostError) -> None:
-    """Say what is wrong and end the process at once, whatever still runs in it."""
-    code = say(error)
+def leave(error: Exception) -> None:
+    """Say what is wrong and end the process at once, whatever still runs in it. A bug has its traceback and code 1."""
+    if isinstance(error, UnderhostError):
+        code = say(error)
+    else:
+        sys.excepthook(type(error), error, error.__traceback__)
+        code = 1
     sys.stderr.flush()
     os._exit(code)
 

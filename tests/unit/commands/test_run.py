@@ -25,9 +25,10 @@ web: {listen: "127.0.0.1:0"}
 """
 
 
-def command(folder: Path, *arguments: str) -> "subprocess.Popen[str]":
+def command(
+    folder: Path, *arguments: str, code: str = "from underhost.agents.cli import main; main()"
+) -> "subprocess.Popen[str]":
     """`underhost run` in the folder, its standard error to be read."""
-    code = "from underhost.agents.cli import main; main()"
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("UNDERHOST_", "KUBE"))}
     return subprocess.Popen(
         [sys.executable, "-c", code, "run", *arguments],
@@ -37,6 +38,27 @@ def command(folder: Path, *arguments: str) -> "subprocess.Popen[str]":
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+def failing(folder: Path, error: str) -> "subprocess.Popen[str]":
+    """`underhost run` whose worker raises this while a task of it goes on, however often it is cancelled."""
+    lines = [
+        "import asyncio",
+        "from underhost.agents import cli",
+        "from underhost.agents.commands.handlers import run",
+        "from underhost.schemas.errors import Refused",
+        "async def stay():",
+        "    while True:",
+        "        try: await asyncio.sleep(3600)",
+        "        except asyncio.CancelledError: pass",
+        "async def fail(*_, **__):",
+        "    fail.task = asyncio.ensure_future(stay())",
+        "    await asyncio.sleep(0)",
+        f"    raise {error}",
+        "run.run_worker = fail",
+        "cli.main()",
+    ]
+    return command(folder, "--config", "config.yaml", code="\n".join(lines))
 
 
 def said(process: "subprocess.Popen[str]") -> tuple[int, list[str]]:
@@ -72,6 +94,19 @@ def test_a_signal_ends_it_with_0(tmp_path: Path, number: signal.Signals) -> None
         "site sim: pods 32, nodes 7, hosts 4; open findings 0",
         "site sim: ended",
     ]
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "line"),
+    [
+        pytest.param("Refused('vCenter: wrong password')", 3, "error: vCenter: wrong password", id="told"),
+        pytest.param("ZeroDivisionError('a bug')", 1, "ZeroDivisionError: a bug", id="a bug"),
+    ],
+)
+def test_a_worker_that_fails_ends_though_a_task_of_it_goes_on(tmp_path: Path, error: str, code: int, line: str) -> None:
+    (tmp_path / "config.yaml").write_text(CONFIG)
+    ended, lines = said(failing(tmp_path, error))
+    assert (ended, lines[-1]) == (code, line)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from support.workers.embedded import a_topic, an_app, running
 
 from underhost.schemas.topics import PODS, TOPICS
 from underhost.streams.faust.app import broker_url, build_app, declare
@@ -97,6 +98,31 @@ async def test_what_an_agent_raises_is_told(tmp_path: Path) -> None:
     error = ZeroDivisionError("a bug")
     await made._on_error(made, error)
     assert told == [error]
+
+
+async def test_an_end_that_fails_at_the_consumer_ends_its_agents_all_the_same(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = an_app(tmp_path / "log.db")
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def take(stream: Any) -> None:
+        try:
+            begun.set()
+            await stream.noack().events().__anext__()
+        finally:
+            ended.set()
+
+    def fail(partitions: object) -> None:
+        raise AssertionError("no partition of Faust's")
+
+    app.agent(a_topic(app, "orders"), name="take")(take)
+    async with asyncio.timeout(60):
+        async with running(app):
+            await begun.wait()
+            app.consumer.pause_partitions = fail
+        await ended.wait()
+    assert "the consumer cannot be stopped in order" in caplog.text
 
 
 async def test_changes_of_tables_are_no_brake(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from aiokafka.structs import TopicPartition
 from faust.types import TP
 from mode.utils.queues import ThrowableQueue
 from support.workers.embedded import a_topic, an_app, running
@@ -44,6 +45,7 @@ class Base:
         )
         self.faust: list[int] = []
         self.full: list[TP] = []
+        self.dropped: list[TP] = []
 
     def _to_message(self, tp: TP, record: Any) -> Any:
         return SimpleNamespace(key=b"k", value=b"v", headers=[], offset=record.offset, incref=lambda count: None)
@@ -67,6 +69,7 @@ class Base:
 
     def on_buffer_drop(self, tp: TP) -> None:
         """Faust's."""
+        self.dropped.append(tp)
 
 
 class Consumer(QuickHandOver, Base):
@@ -98,7 +101,7 @@ def _in_turn(records: Mapping[TP, list[Any]]) -> Iterator[tuple[TP, Any]]:
     return ((tp, record) for tp, some in records.items() for record in some)
 
 
-def fetched(tp: TP, *offsets: int) -> dict[TP, list[Any]]:
+def fetched(tp: Any, *offsets: int) -> dict[Any, list[Any]]:
     return {tp: [SimpleNamespace(offset=offset) for offset in offsets]}
 
 
@@ -205,6 +208,15 @@ async def test_a_queue_that_is_nearly_full_is_told_once() -> None:
     consumer = Consumer()
     await consumer._hand_over(fetched(PODS, 1, 2, 3, 4), {PODS})
     assert consumer.full == [PODS]
+
+
+async def test_a_full_queue_is_told_of_fausts_own_partition_not_of_the_drivers() -> None:
+    consumer, theirs = Consumer(), TopicPartition("pods", 0)
+    await consumer._hand_over(fetched(theirs, 1, 2, 3, 4), {PODS})
+    while not consumer.streams[PODS].queue.empty():
+        consumer.streams[PODS].queue.get_nowait()
+    assert (consumer.full, consumer.dropped) == ([PODS], [PODS])
+    assert {type(tp) for tp in (*consumer.full, *consumer.dropped)} == {TP}
 
 
 async def test_much_that_is_done_is_committed_on_the_way() -> None:
