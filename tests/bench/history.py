@@ -23,6 +23,7 @@ from confluent_kafka.admin import AdminClient
 
 from underhost.agents.pipeline.roles import ALL, app_id, changelog_topics
 from underhost.schemas.topics import PODS
+from underhost.streams.faust.table import GENERATION
 from underhost.streams.partition import partition_of
 
 AT_ONCE, FULL = 500, 0.05
@@ -53,18 +54,27 @@ def add_history(server: str, site: str, partitions: int, changes: int) -> Histor
 
 
 def _repeat(server: str, place: TopicPartition, rounds: int) -> None:
-    """Write the newest record of each key again, so many times."""
+    """Write the newest record of each key again, so many times, as of the newest generation.
+
+    A recovery leaves out what an older generation has written behind a newer one.
+    """
     newest = {message.key(): message for message in _messages(server, place)}
+    generation = max((_generation(message) for message in newest.values()), key=int)
     producer = Producer({"bootstrap.servers": server, "linger.ms": 50, "batch.size": 262_144})
     for _ in range(rounds):
         for key, message in newest.items():
+            headers = [(name, generation if name == GENERATION else value) for name, value in message.headers() or ()]
             while True:
                 try:
-                    producer.produce(place.topic, message.value(), key, place.partition, headers=message.headers())
+                    producer.produce(place.topic, message.value(), key, place.partition, headers=headers)
                     break
                 except BufferError:
                     producer.poll(FULL)
     producer.flush()
+
+
+def _generation(message: Message) -> bytes:
+    return dict(message.headers() or ()).get(GENERATION, b"0")
 
 
 def _settled(server: str, place: TopicPartition) -> int:

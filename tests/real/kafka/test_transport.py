@@ -3,14 +3,17 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, aclosing
+from typing import Any
 
 import pytest
 from support.processes.kafka import KafkaProcess
 from support.transport_contract import TransportContract, pod, take
+from support.workers.embedded import running
+from support.workers.fleet import until
 
 from underhost.schemas.topics import PODS, TOPICS
 from underhost.streams.admin import ensure_topics
-from underhost.streams.faust.app import build_app
+from underhost.streams.faust.app import build_app, declare
 from underhost.streams.kafka import connect as clients
 from underhost.streams.partition import partition_of
 from underhost.streams.ports import Publisher
@@ -54,6 +57,26 @@ async def test_an_app_publishes_over_kafka_as_over_the_embedded_log(kafka: Kafka
     assert [record.value for record in records] == [*(b"%d" % number for number in range(1000)), None]
     assert {record.partition for record in records} == {partition_of("prod-a", 4)}
     assert dict(records[-1].headers)["ce_id"] == b"uid-b/1"
+
+
+async def test_an_agent_that_falls_behind_gets_every_record_once_it_goes_on(kafka: KafkaSettings) -> None:
+    await ensure_topics(kafka)
+    app, read, may_go_on = build_app(Settings(kafka=kafka), app_id="slow"), list[bytes](), asyncio.Event()
+    app.conf.stream_buffer_maxsize = 50
+    records = [b"%d" % number for number in range(2000)]
+
+    async def agent(stream: Any) -> None:
+        async for event in stream.noack().events():
+            read.append(event.value)
+            await may_go_on.wait()
+
+    app.agent(declare(app, PODS), name="slow")(agent)
+    async with KafkaPublisher(kafka, kafka.partitions) as publisher, running(app), asyncio.timeout(60):
+        await publisher.publish(*(pod("a", value) for value in records))
+        await until(lambda: bool(app.consumer._buffered_partitions))
+        may_go_on.set()
+        await until(lambda: len(read) >= len(records))
+    assert read == records
 
 
 async def test_a_broker_that_was_killed_and_came_back_lost_nothing_that_was_acknowledged(
