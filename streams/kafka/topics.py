@@ -73,7 +73,10 @@ class Remark:
 
 @dataclass(frozen=True)
 class _Deviation:
-    """`of` tells whether a topic deviates, from (topic, what it is, count of brokers)."""
+    """`of` tells whether a topic deviates, from (topic, what it is, count of brokers).
+
+    The text may name `{brokers}`, their count, and `{config}`, that of the first such topic as we make it.
+    """
 
     why: str
     of: Callable[[Topic, ExistingTopic, int], bool]
@@ -105,8 +108,8 @@ DEVIATIONS = (
     _Deviation(
         "compacted-late",
         lambda topic, found, brokers: SEGMENT in topic.config and (found.segment or 0) > int(topic.config[SEGMENT]),
-        "segment.ms above 10 minutes: a start reads hours of changes, not one row of each object (kafka-configs --alter"
-        " --add-config segment.ms=600000,segment.bytes=67108864,min.cleanable.dirty.ratio=0.2)",
+        "segment.ms is too long: a start reads hours of changes, not one row of each object (kafka-configs --alter"
+        " --add-config {config})",
     ),
 )
 
@@ -136,7 +139,9 @@ def judge(where: str, there: Mapping[str, ExistingTopic], topics: Sequence[Topic
             topic.name for topic in topics if topic.name in there and deviation.of(topic, there[topic.name], brokers)
         )
         if names:
-            text = deviation.text.format(brokers=brokers)
+            asked = next(topic.config for topic in topics if topic.name == names[0])
+            config = ",".join(f"{key}={value}" for key, value in asked.items())
+            text = deviation.text.format(brokers=brokers, config=config)
             remarks.append(Remark(deviation.why, names, f"{where}: {_listed(names)}: {text}"))
     return remarks
 

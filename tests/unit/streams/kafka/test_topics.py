@@ -107,6 +107,15 @@ def test_what_many_topics_have_in_common_is_one_line() -> None:
     )
 
 
+def test_a_changelog_that_is_compacted_late_is_said_with_what_to_set() -> None:
+    [remark] = judge("Kafka at k:9092", {CHANGELOG.name: ExistingTopic(8, 3, "compact", 0, 2, DAY)}, [CHANGELOG], 3)
+    assert remark.line == (
+        f"Kafka at k:9092: {CHANGELOG.name}: segment.ms is too long: a start reads hours of changes, not one row of"
+        " each object (kafka-configs --alter --add-config cleanup.policy=compact,segment.ms=600000,"
+        "segment.bytes=67108864,min.cleanable.dirty.ratio=0.2,max.compaction.lag.ms=21600000)"
+    )
+
+
 class SlowKafka:
     """A broker that answers, and shows a topic so many seconds after it was asked to make it; it is its own client.
 
