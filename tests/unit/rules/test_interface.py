@@ -28,6 +28,7 @@ UPSTREAM_FILTER_ORDER = [
     "InterPodAffinity",
     "NodeDeclaredFeatures",
 ]
+REFUSING = [name for name, rule in REGISTRY.items() if any(constant.startswith("REASON_") for constant in vars(rule))]
 USERS = "UserNamespacesHostNetworkSupport"
 WEIGHTS = {
     "TaintToleration": 3,
@@ -103,7 +104,7 @@ def test_a_prepared_rule_answers_per_node_in_the_same_types(name: str) -> None:
     assert isinstance(prepared.skips(), bool)
 
 
-@pytest.mark.parametrize("name", [name for name in REGISTRY if name in (*UPSTREAM_FILTER_ORDER, "PhysicalHost")])
+@pytest.mark.parametrize("name", [name for name in REFUSING if name != "SchedulingGates"])
 def test_every_code_has_reasons_and_the_tally_and_the_loop_agree_with_them(name: str) -> None:
     here = state()
     pending = here.model.pending[0]
@@ -127,10 +128,15 @@ def test_every_code_has_reasons_and_the_tally_and_the_loop_agree_with_them(name:
     assert (mask == (codes == 0)).all()
 
 
-def test_reasons_are_constants_of_the_rule_that_says_them() -> None:
-    import underhost.agents.rules as package
+def test_the_rules_that_refuse_are_upstreams_filters_gates_and_ours() -> None:
+    assert set(REFUSING) >= {*UPSTREAM_FILTER_ORDER, "PhysicalHost", "SchedulingGates"}
 
-    for name, rule in REGISTRY.items():
-        says = [constant for constant in vars(rule) if constant.startswith("REASON_")]
-        refuses = name in (*UPSTREAM_FILTER_ORDER, "PhysicalHost", "SchedulingGates")
-        assert bool(says) == refuses, f"{package.__name__}: {name}"
+
+@pytest.mark.parametrize("name", [name for name in REGISTRY if name not in REFUSING])
+def test_a_rule_without_reasons_refuses_no_node(name: str) -> None:
+    here = state()
+    pending = here.model.pending[0]
+    prepared = REGISTRY[name].prepare(here, here.model.classes[pending.cls])
+    assert prepared is not None
+    codes = prepared.refuse(here.model.requests[pending.request], slice(None))
+    assert codes is None or not codes.any()
