@@ -89,11 +89,11 @@ class Writer:
 
 
 async def listen(consumer: AIOKafkaConsumer, found: Found) -> None:
-    """Keep when each finding's record was read."""
+    """Keep when each finding's record was read; one about no pod has no such field."""
     async for record in consumer:
         if record.value is not None:
             said = msgspec.json.decode(record.value)
-            found.setdefault(said["pod"] or "", []).append(time.time())
+            found.setdefault(said.get("pod") or "", []).append(time.time())
 
 
 async def measure(kube: Kube, server: str, pid: int, others: list[str], rate: int, seconds: int) -> None:

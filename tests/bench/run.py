@@ -18,12 +18,13 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+from bench.figures.measured import measured
 from bench.figures.page import PAGE, amount, page, verdict
 from bench.figures.runs import ENOUGH, Run, load, newest, save, with_run
 from bench.figures.table import BENCHES, BROKER, CHROMIUM, GO, PARTS, Bench
 from bench.pace import pace
 from bench.usage import machine
-from support.commits import ROOT, measured
+from support.commits import ROOT
 from support.processes.kafka import KafkaProcess
 from support.processes.parts import built_parts
 
@@ -41,14 +42,15 @@ def main() -> None:
     for name in asked.names:
         if name not in (*BENCHES, ALL):
             parser.error(f"no bench {name!r}; there is: {', '.join((*BENCHES, ALL))}")
-    runs, commit = load(), measured()
-    if asked.anew:
-        runs = [run for run in runs if run.commit != commit or run.bench not in _names(asked.names)]
+    runs = load()
     if not asked.names:
-        _list(runs, commit)
+        _list(runs)
         return
     _compile()
     for name in _names(asked.names):
+        commit = measured(BENCHES[name].module)
+        if asked.anew:
+            runs = [run for run in runs if (run.bench, run.commit) != (name, commit)]
         runs = _measure(name, runs, commit, asked.runs)
     PAGE.write_text(page(runs), encoding="utf-8")
 
@@ -57,8 +59,9 @@ def _names(asked: Sequence[str]) -> list[str]:
     return list(BENCHES) if ALL in asked else list(asked)
 
 
-def _list(runs: Sequence[Run], commit: str) -> None:
+def _list(runs: Sequence[Run]) -> None:
     for name, bench in BENCHES.items():
+        commit = measured(bench.module)
         made = sum(run.commit == commit for run in newest(runs, name))
         print(f"{name:<24} {made} of {ENOUGH} runs at {commit}: {bench.what}")
     print(f"to run one: make bench ARGS=NAME; all of them: make bench ARGS={ALL}")

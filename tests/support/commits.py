@@ -6,22 +6,15 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 CODE = ("schemas", "streams", "agents", "tests", "requirements", "pyproject.toml")
 """A commit that changes documents only does not make a row old."""
-MEASURED = ("schemas", "streams", "agents", "tests/bench", "tests/support", "requirements", "pyproject.toml")
-"""What a run measures: neither does a test make it old, nor how the page shows it."""
-PRESENTED = ":(exclude)tests/bench/figures"
 
 
 def tried() -> str:
     """The last commit that changed the code, with a `+` where the tree is changed since; `unknown` outside Git."""
-    return _last(*CODE)
+    return last_change(*CODE)
 
 
-def measured() -> str:
-    """The same of what a bench measures."""
-    return _last(*MEASURED, PRESENTED)
-
-
-def _last(*paths: str) -> str:
+def last_change(*paths: str) -> str:
+    """The last commit that changed one of these, with a `+` where one is changed since; `unknown` outside Git."""
     asked = subprocess.run(
         ["git", "log", "-1", "--format=%h", "--", *paths], cwd=ROOT, capture_output=True, text=True, check=False
     )

@@ -101,3 +101,7 @@ def test_a_bench_is_a_module_whose_figures_have_names_of_their_own(name: str) ->
     lines = [figure.line for figure in bench.figures]
     assert Path(__file__).parents[1].joinpath(*bench.module.split(".")).with_suffix(".py").is_file()
     assert len(lines) == len(set(lines))
+
+
+def test_what_limits_each_figure_that_was_missed_is_told() -> None:
+    assert [row for row in PAGE.read_text(encoding="utf-8").splitlines() if "| **missed** |" in row] == []
