@@ -287,7 +287,7 @@ BENCHES: Mapping[str, Bench] = {
         needs=GO,
     ),
     "burst-1000": _burst(1_000, 150, "the shares of judging and deciding are about equal"),
-    "burst-5000": _burst(5_000, 7_500, "deciding takes two thirds: each class asks all 5,000 nodes"),
+    "burst-5000": _burst(5_000, 7_500, "deciding takes three fifths: each class asks all 5,000 nodes"),
     "resident": Bench(
         CHANGES,
         "resident",
