@@ -11,6 +11,7 @@ from underhost.agents.compiled.model import compile
 from underhost.agents.compiled.state import State
 from underhost.agents.rules import REGISTRY
 from underhost.agents.rules.rule import UNRESOLVABLE, UNSCHEDULABLE, Prepared, Refusal
+from underhost.agents.site.requests import Request
 from underhost.agents.site.snapshot import Options
 
 UPSTREAM_FILTER_ORDER = [
@@ -67,6 +68,13 @@ def state() -> State:
     return State(compile(site, Options(physical_host="required")))
 
 
+def prepared_for_the_pod(name: str) -> tuple[Request, Prepared | None]:
+    """What the rule says for the one pending pod, and what that pod requests."""
+    here = state()
+    pending = here.model.pending[0]
+    return here.model.requests[pending.request], REGISTRY[name].prepare(here, here.model.classes[pending.cls])
+
+
 def test_one_file_per_rule_named_by_the_rule() -> None:
     import underhost.agents.rules as package
 
@@ -86,10 +94,7 @@ def test_weights_are_those_of_the_default_profile() -> None:
 
 @pytest.mark.parametrize("name", list(REGISTRY))
 def test_a_prepared_rule_answers_per_node_in_the_same_types(name: str) -> None:
-    here = state()
-    pending = here.model.pending[0]
-    request, cls = here.model.requests[pending.request], here.model.classes[pending.cls]
-    prepared = REGISTRY[name].prepare(here, cls)
+    request, prepared = prepared_for_the_pod(name)
     if prepared is None:
         assert name in ("SchedulingGates", "NodeName")
         return
@@ -106,10 +111,7 @@ def test_a_prepared_rule_answers_per_node_in_the_same_types(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in REFUSING if name != "SchedulingGates"])
 def test_every_code_has_reasons_and_the_tally_and_the_loop_agree_with_them(name: str) -> None:
-    here = state()
-    pending = here.model.pending[0]
-    request = here.model.requests[pending.request]
-    prepared = REGISTRY[name].prepare(here, here.model.classes[pending.cls])
+    request, prepared = prepared_for_the_pod(name)
     codes = prepared.refuse(request, slice(None)) if prepared is not None else None
     if prepared is None or codes is None:
         assert name == "NodeName"
@@ -134,9 +136,7 @@ def test_the_rules_that_refuse_are_upstreams_filters_gates_and_ours() -> None:
 
 @pytest.mark.parametrize("name", [name for name in REGISTRY if name not in REFUSING])
 def test_a_rule_without_reasons_refuses_no_node(name: str) -> None:
-    here = state()
-    pending = here.model.pending[0]
-    prepared = REGISTRY[name].prepare(here, here.model.classes[pending.cls])
+    request, prepared = prepared_for_the_pod(name)
     assert prepared is not None
-    codes = prepared.refuse(here.model.requests[pending.request], slice(None))
+    codes = prepared.refuse(request, slice(None))
     assert codes is None or not codes.any()

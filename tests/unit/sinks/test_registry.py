@@ -36,19 +36,21 @@ def test_a_switch_enables_its_own_kind(switch: str, expected: list[str]) -> None
 
 
 @pytest.mark.parametrize(
-    ("required", "kinds", "expected"),
+    ("kinds", "expected"),
     [
-        pytest.param(False, [commands.BIND], False, id="a binding does not, where hosts are preferred"),
-        pytest.param(True, [commands.BIND], True, id="a binding does, where they are required"),
-        pytest.param(False, [commands.LABEL, commands.POD_LABEL], True, id="labels name the host"),
-        pytest.param(False, [commands.DRS_RULE, commands.MOVE, commands.MAINTENANCE], True, id="vSphere's kinds do"),
-        pytest.param(False, [commands.EVICT], True, id="an eviction does"),
-        pytest.param(True, [commands.EVENT, commands.REPORT], False, id="what tells people does not"),
+        pytest.param([commands.LABEL, commands.POD_LABEL], True, id="labels name the host"),
+        pytest.param([commands.DRS_RULE, commands.MOVE, commands.MAINTENANCE], True, id="vSphere's kinds do"),
+        pytest.param([commands.EVICT], True, id="an eviction does"),
+        pytest.param([commands.BIND], False, id="a binding does not, where hosts are preferred"),
+        pytest.param([commands.EVENT, commands.REPORT], False, id="what tells people does not"),
     ],
 )
-def test_the_kinds_that_rest_on_hosts(required: bool, kinds: list[str], expected: bool) -> None:
-    resting = host_based(Settings(physical_host="required" if required else "preferred"))
-    assert [kind in resting for kind in kinds] == [expected] * len(kinds)
+def test_the_kinds_that_rest_on_hosts(kinds: list[str], expected: bool) -> None:
+    assert [kind in host_based(Settings()) for kind in kinds] == [expected] * len(kinds)
+
+
+def test_a_binding_rests_on_hosts_where_they_are_required() -> None:
+    assert host_based(Settings(physical_host="required")) == host_based(Settings()) | {commands.BIND}
 
 
 @pytest.mark.parametrize(
