@@ -1,9 +1,9 @@
 """The decide cycle of one site: wake on a change, wait for quiet, evaluate off the event loop, publish, remember.
 
 In: a call for every change of the site. Out: published decisions. `Cycles` starts one for each held site and
-cancels it when the site may move. A storm of changes collapses into one evaluation: it begins after 20 ms of quiet, and
-under changes without a pause once they have waited four times as long as the last evaluation took, between 20 and 200
-ms. What changed during an evaluation that took longer is evaluated at once.
+cancels it when the site may move. A storm of changes collapses into one evaluation: it begins after 20 ms of quiet.
+Under changes without a pause it begins 20 to 200 ms after the first of them, as soon as the last evaluation ended four
+times as long ago as it took, or 200 ms. What changed during an evaluation that took longer is evaluated at once.
 """
 
 import asyncio
@@ -30,12 +30,16 @@ QUIET, LIMIT = 0.020, 0.200
 TICK = 5.0
 """Seconds after which the deciders are asked again though nothing changed."""
 SHARE = 4
-"""Without a pause, changes wait so many times as long as an evaluation takes: a fifth of the time is spent in them."""
+"""An evaluation is followed by a rest of so many times what it took: a fifth of the time is spent in evaluations."""
 
 
-def patience(cost: float) -> float:
-    """Seconds for which changes wait for quiet, from the first on, where an evaluation takes so many."""
-    return min(LIMIT, max(QUIET, SHARE * cost))
+def begins_by(first: float, ended: float, cost: float) -> float:
+    """When an evaluation begins though changes do not pause.
+
+    `first`: when the first of them came; `ended`: when the last evaluation did; `cost`: the seconds that it took.
+    """
+    rest = min(LIMIT, SHARE * cost)
+    return min(first + LIMIT, max(first + QUIET, ended + rest))
 
 
 class SiteCycle:
@@ -57,7 +61,7 @@ class SiteCycle:
         self._site, self._run, self._sites = site, run, run.sites
         self._begin, self._guards, self._publisher, self._pool = begin, guards, publisher, pool
         self._changed = asyncio.Event()
-        self._first = self._last = self._cost = 0.0
+        self._first = self._last = self._ended = self._cost = 0.0
         self._poked = False
         self._outcomes: list[Outcome] = []
         self._evaluation: Evaluation | None = None
@@ -136,7 +140,7 @@ class SiteCycle:
         return poked
 
     async def _quiet(self) -> None:
-        latest = self._first + patience(self._cost)
+        latest = begins_by(self._first, self._ended, self._cost)
         left = min(self._last + QUIET, latest) - time.monotonic()
         while left > 0:
             await asyncio.sleep(left)
@@ -157,7 +161,8 @@ class SiteCycle:
         if decided.records:
             await publish_until_taken(self._publisher, decided.records, f"decisions of site {self._site}")
         evaluation.commit(decided)
-        self._cost = time.monotonic() - began
+        self._ended = time.monotonic()
+        self._cost = self._ended - began
         self._run.decided(self._site, decided, took)
 
     def _look(self) -> bool:

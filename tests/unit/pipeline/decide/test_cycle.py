@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 from support.fakes.pipeline import FakeCluster, FakeEvaluator
 
-from underhost.agents.pipeline.decide.cycle import SiteCycle, patience
+from underhost.agents.pipeline.decide.cycle import SiteCycle, begins_by
 from underhost.agents.pipeline.decide.evaluation import Evaluation, SiteMemory
 from underhost.agents.pipeline.decide.label_stale import StaleLabels, StalePods
 from underhost.agents.pipeline.decide.left_vms import LeftVms
@@ -181,15 +181,17 @@ async def test_changes_that_never_pause_do_not_starve_the_evaluation() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cost", "waits"),
+    ("ended", "cost", "begins"),
     [
-        pytest.param(0.004, 0.02, id="cheap: the quiet time"),
-        pytest.param(0.03, 0.12, id="dearer: four times as long as one takes"),
-        pytest.param(1.5, 0.2, id="never longer than that"),
+        pytest.param(9.99, 0.004, 10.02, id="cheap: after the quiet time"),
+        pytest.param(9.99, 0.03, 10.11, id="dearer: four times as long after its end as it took"),
+        pytest.param(9.9, 1.5, 10.1, id="never longer than 200 ms after its end"),
+        pytest.param(10.1, 1.5, 10.2, id="nor longer than 200 ms after the first change"),
+        pytest.param(9.0, 1.5, 10.02, id="dear but over for 200 ms: after the quiet time"),
     ],
 )
-def test_changes_without_a_pause_wait_four_times_as_long_as_an_evaluation_takes(cost: float, waits: float) -> None:
-    assert patience(cost) == waits
+def test_changes_without_a_pause_wait_for_a_rest_after_an_evaluation(ended: float, cost: float, begins: float) -> None:
+    assert begins_by(10.0, ended, cost) == pytest.approx(begins)
 
 
 async def test_a_change_during_an_evaluation_leads_to_the_next_one() -> None:
