@@ -22,7 +22,7 @@ class InOrder(HelpedCommand):
         """Parse as ever; beside it, in `ctx.meta`, what came one after another."""
         values, _, order = self.make_parser(ctx).parse_args(args=list(args))
         left = {name: list(given) for name, given in values.items() if isinstance(given, list)}
-        ctx.meta[_GIVEN] = [(one.name, left[one.name].pop(0)) for one in order if left.get(one.name)]
+        ctx.meta[_GIVEN] = [(one.name, left[one.name].pop(0)) for one in order if one.name and left.get(one.name)]
         return super().parse_args(ctx, args)
 
 

@@ -366,7 +366,7 @@ def test_a_check_of_a_small_dump_imports_nothing_that_it_does_not_need():
         "from typer.testing import CliRunner\n"
         "from underhost.agents.commands.application import build\n"
         f"assert CliRunner().invoke(build(), ['check', '-f', {DUMP!r}, '--inventory', {INVENTORY!r}]).exit_code == 1\n"
-        "heavy = ('faust', 'aiohttp', 'aiokafka', 'kubernetes_asyncio', 'pyVmomi', 'rich.table')\n"
+        "heavy = ('faust', 'aiohttp', 'aiokafka', 'kubernetes_asyncio', 'pyVmomi', 'pydantic', 'rich.table')\n"
         "print([name for name in heavy if name in sys.modules])\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
