@@ -8,7 +8,7 @@ list of images changes none; Services and workloads change the scheduler's own s
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from underhost.agents.compiled.builder import ClassBuilder
@@ -208,10 +208,10 @@ class Classifier:
             self._spread_anew(either.metadata.namespace, either)
         return (was is None) != (now is None)
 
-    def classes_under(self, namespace: str, kind: str, name: str) -> list[int]:
-        """The classes that pods of this controller may have; pods of controllers that are not there share classes."""
+    def classes_under(self, namespace: str, controllers: Container[tuple[str, str]]) -> list[int]:
+        """The classes that pods of these controllers (kind, name) may have; pods of unknown ones share classes."""
         owners = ((number, self.raws[number].owner) for number in self._with(_NAMESPACE, namespace))
-        return [number for number, owner in owners if owner is None or (owner[0], owner[2]) == (kind, name)]
+        return [number for number, owner in owners if owner is None or (owner[0], owner[2]) in controllers]
 
     def _spread_anew(self, namespace: str, workload: Workload | None = None) -> None:
         """The classes that the scheduler spreads by its own constraints have others now; those of `workload` alone."""

@@ -4,6 +4,7 @@ In: two snapshots, or single objects that have changed. Out: the site as it is n
 What cannot be changed in place raises `Outdated`: the caller compiles the site anew.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 
 from msgspec import json
@@ -167,21 +168,21 @@ class Follower:
 
     def _follow_workloads(self, before: Snapshot, snapshot: Snapshot) -> None:
         """A workload that comes or goes may change the classes of its pods: the scheduler spreads them by itself."""
-        classifier = self._site.model.classifier
+        classifier, owners = self._site.model.classifier, defaultdict[str, set[tuple[str, str]]](set)
         for name in changed_keys(before.workloads, snapshot.workloads):
             old, new = before.workloads.get(name), snapshot.workloads.get(name)
             if new is not None:
                 self._use(snapshot, before.pods, classifier.keys_of_workload(new), new.metadata.namespace)
             if old is None or new is None or owners_of(old) != owners_of(new):
                 self._site.model.owners += 1
-            if not classifier.change_workload(old, new):
-                continue
-            either = new or old
-            assert either is not None
-            owner = either.kind, either.metadata.name
-            for key in self._site.pods_in(classifier.classes_under(either.metadata.namespace, *owner)):
+            if classifier.change_workload(old, new):
+                either = new or old
+                assert either is not None
+                owners[either.metadata.namespace].add((either.kind, either.metadata.name))
+        for namespace, changed in owners.items():  # its pods are looked at once, however many workloads came
+            for key in self._site.pods_in(classifier.classes_under(namespace, changed)):
                 controller = controller_of(before.pods[key].metadata.owner_references)
-                if controller is not None and (controller.kind, controller.name) == owner:
+                if controller is not None and (controller.kind, controller.name) in changed:
                     self._classify(snapshot, key, before.pods[key])
 
     def _classify(self, snapshot: Snapshot, key: str, pod: Pod) -> None:

@@ -5,7 +5,7 @@ cannot be changed in place raises `Outdated`.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Reversible
 from itertools import islice, repeat
 from typing import NamedTuple
 
@@ -133,7 +133,8 @@ class CompiledSite:
         """The pods that wait, in the order of the snapshot."""
         model, latest_first = self.model, list[PendingPod]()
         if self.pending:  # they came late: most pods are not looked at
-            names = filter(self.pending.__contains__, reversed(list(snapshot.pods)))
+            pods = snapshot.pods if isinstance(snapshot.pods, Reversible) else list(snapshot.pods)
+            names = filter(self.pending.__contains__, reversed(pods))
             latest_first = [self.pending[key] for key in islice(names, len(self.pending))]
         model.pending = latest_first[::-1]
         model.unbound = [pod for there in self.unbound.values() for pod in there.values()]
