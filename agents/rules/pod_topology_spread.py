@@ -145,32 +145,56 @@ class PodTopologySpread(Prepared):
         ignored = None if self._ignored is None else self._ignored[nodes]
         if ignored is not None and not ignored.any():
             ignored = None
-        raw = np.zeros(len(nodes), np.float64)
-        for soft in self._soft:
-            raw = raw + self._raw(soft, nodes, ignored)
+        kinds, raw = self._kinds(nodes, ignored)
         whole = np.floor(raw)
         scores: IntArray = (whole + (raw - whole >= 0.5)).astype(np.int64)  # half away from zero, as math.Round
-        counted = scores if ignored is None else scores[~ignored]
+        counted = scores[_met(len(raw), kinds, ignored)]
         if not len(counted):
             return 0
         most, least = int(counted.max()), int(counted.min())
-        scores = MAX_SCORE * (most + least - scores) // most if most else np.full(len(nodes), MAX_SCORE, np.int64)
+        scores = MAX_SCORE * (most + least - scores) // most if most else np.full(len(raw), MAX_SCORE, np.int64)
+        scores = scores[kinds]
         if ignored is not None:
             scores[ignored] = 0
         return scores
 
-    def _raw(self, soft: _Soft, nodes: IndexArray, ignored: BoolArray | None) -> FloatArray:
-        """float64[k], or one number for all."""
-        codes = soft.domains.codes[nodes]
-        if soft.per_node:
-            size = len(nodes) if ignored is None else len(nodes) - int(ignored.sum())
-        else:
-            met = np.zeros(soft.domains.size, bool)
-            met[codes if ignored is None else codes[~ignored]] = True
-            size = int(met.sum())
-        counts: IntArray | int = 0 if soft.counter is None else soft.counter.values()[codes]
-        weighed: FloatArray = np.asarray(counts * golog.log(size + 2.0) + float(soft.constraint.max_skew - 1))
-        return weighed if soft.everywhere else np.where(soft.present[nodes], weighed, 0.0)
+    def _kinds(self, nodes: IndexArray, ignored: BoolArray | None) -> tuple[IntArray, FloatArray]:
+        """int64[k], of which kind each node is, and what the constraints sum up to for each kind: few nodes differ."""
+        kinds, raw = np.zeros(len(nodes), np.int64), np.zeros(1, np.float64)
+        for soft in self._soft:
+            values, weighed = self._weighed(soft, nodes, ignored)
+            if len(weighed) == 1:
+                raw = raw + weighed
+            elif len(raw) == 1:
+                kinds, raw = values, raw + weighed
+            elif len(raw) * len(weighed) <= len(nodes):
+                kinds, raw = kinds * len(weighed) + values, np.add.outer(raw, weighed).ravel()
+            else:
+                kinds, raw = np.arange(len(nodes)), raw[kinds] + weighed[values]
+        return kinds, raw
+
+    def _weighed(self, soft: _Soft, nodes: IndexArray, ignored: BoolArray | None) -> tuple[IntArray, FloatArray]:
+        """A value of each node, and what the constraint adds to nodes of each value; if it is the same, of one."""
+        values, counts, size = np.zeros(1, np.int64), np.zeros(1, np.int64), 0
+        if soft.counter is not None and soft.counter.any():
+            if soft.per_node:
+                values = soft.counter.at(nodes)
+                counts = np.arange(int(values.max()) + 1)
+                size = len(nodes) if ignored is None else len(nodes) - int(ignored.sum())
+            else:
+                values, counts = soft.domains.codes[nodes], soft.counter.values()
+                size = int(np.count_nonzero(_met(len(counts), values, ignored)))
+        weighed = np.asarray(counts * golog.log(size + 2.0) + float(soft.constraint.max_skew - 1), np.float64)
+        if soft.everywhere:
+            return values, weighed
+        return np.where(soft.present[nodes], values, len(weighed)), np.append(weighed, 0.0)
+
+
+def _met(size: int, values: IntArray, ignored: BoolArray | None) -> BoolArray:
+    """bool[size]: the values that some node has which is not ignored."""
+    met = np.zeros(size, bool)
+    met[values if ignored is None else values[~ignored]] = True
+    return met
 
 
 def mask_of(state: State, cls: PodClass, keys: tuple[str, ...], one: Constraint) -> tuple[BoolArray | None, object]:
