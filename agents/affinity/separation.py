@@ -248,7 +248,8 @@ def across_domains(on_host: IntArray, inside: IntArray, present: BoolArray) -> I
     Of the pods whose nodes have the key: `on_host`, how many are on the node's host; `inside`, how many of these in its
     own domain; `present`, whether the node has the key.
     """
-    found: IntArray = (on_host - inside) * present
+    found: IntArray = on_host - inside
+    found[~present] = 0
     return found
 
 

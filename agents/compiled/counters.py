@@ -90,17 +90,20 @@ class Counter:
             return self.dense
         dense = np.zeros(self.domains.size, np.int64)
         if self.sparse:
-            dense[list(self.sparse)] = list(self.sparse.values())
+            size = len(self.sparse)
+            dense[np.fromiter(self.sparse, np.intp, size)] = np.fromiter(self.sparse.values(), np.int64, size)
         return dense
 
     def at(self, nodes: Where) -> IntArray:
         """int64[k], the count in the domain of each node; 0 where the node lacks the key."""
-        codes = self.domains.codes[nodes]
         counts: IntArray
-        if self.sparse is not None and len(codes) <= _FEW:
+        if self.sparse is not None:  # a node's domain is itself: those that lack the key hold nothing
+            if isinstance(nodes, slice) or len(nodes) > _FEW:
+                return self.values()[nodes]
             count_of = self.sparse.get
-            counts = np.array([count_of(code, 0) for code in codes.tolist()], np.int64)
+            counts = np.array([count_of(node, 0) for node in nodes.tolist()], np.int64)
             return counts
+        codes = self.domains.codes[nodes]
         counts = self.values()[codes]
         if self.domains.missing:
             counts[codes < 0] = 0
@@ -129,7 +132,7 @@ class Counter:
 
     def any(self) -> bool:
         """Whether any domain's count is not zero."""
-        return bool(self.sparse) if self.dense is None else bool(self.dense.any())
+        return bool(self.sparse if self.dense is None else np.count_nonzero(self.dense))
 
     def exceeds(self, floor: int) -> bool:
         """Whether any domain's count is above `floor`, which is 0 or more."""

@@ -69,6 +69,7 @@ class _InterPodAffinity(Prepared):
             for one in sides
             if one.selected
         )
+        self._refusing = _distinct((*self._apart, *self._existing))
         self._own_terms = bool(cls.required_affinity or cls.required_anti)
         self._preferred = _preferred_counters(state, cls) if only is None else []
 
@@ -135,11 +136,11 @@ class _InterPodAffinity(Prepared):
         return min(key for key in keys if self._topology.is_host_key(key))
 
     def exclude(self, request: Request, mask: BoolArray) -> None:
-        for counter in (*self._apart, *self._existing):
+        for counter in self._refusing:
             if counter.sparse is None:
                 mask &= counter.at(slice(None)) <= 0
             elif counter.sparse:
-                mask[list(counter.sparse)] = False
+                mask[np.fromiter(counter.sparse, np.intp, len(counter.sparse))] = False
         if self._near:
             mask &= self._affinity(self._near, slice(None), False)
 

@@ -56,26 +56,32 @@ class _PhysicalHost(Prepared):
             grouped[tuple(sorted(keys))].append(cls)
         self._groups = [_Group(keys, tuple(classes)) for keys, classes in grouped.items()]
 
-    def conflicts(self, nodes: Where) -> IntArray:
+    def conflicts(self, nodes: Where) -> IntArray | None:
         """A pod never conflicts with itself, whether it is there or not."""
-        total: IntArray = np.zeros(len(self._state.pods), np.int64)[nodes]
+        total: IntArray | None = None
         for group in self._groups:
-            total += self._by_key(group, nodes) if len(group.keys) == 1 else self._by_keys(group, nodes)
+            counted = self._by_key(group, nodes) if len(group.keys) == 1 else self._by_keys(group, nodes)
+            if counted is not None:
+                total = counted if total is None else total + counted
         return total
 
-    def _by_key(self, group: _Group, nodes: Where) -> IntArray:
+    def _by_key(self, group: _Group, nodes: Where) -> IntArray | None:
         """Pods on the node's host whose node has the key, without those in the node's own domain of it."""
         key = group.keys[0]
         topology, weights = self._state.model.topology, self._state.weights(dict.fromkeys(group.classes, 1))
         present = topology.of(key).present
         on_host = self._state.counter(self._hosts, weights, present, (NAME, key))
+        if not on_host.any():
+            return None
         inside = self._state.counter(topology.within_host(key), weights)
         return across_domains(on_host.at(nodes), inside.at(nodes), present[nodes])
 
-    def _by_keys(self, group: _Group, nodes: Where) -> IntArray:
+    def _by_keys(self, group: _Group, nodes: Where) -> IntArray | None:
         """Each pod once, though several keys keep it apart."""
         topology, weights = self._state.model.topology, self._state.weights(dict.fromkeys(group.classes, 1))
         counter = self._state.counter(topology.each_node, weights)
+        if not counter.any():
+            return None
         if any(domains.unique and not domains.missing for domains in map(topology.of, group.keys)):
             on_host = self._state.counter(self._hosts, weights)  # of these, all but the node's own are apart from it
             return (on_host.at(nodes) - counter.at(nodes)) * self._hosts.present[nodes]
@@ -107,7 +113,8 @@ class _PhysicalHost(Prepared):
     def refuse(self, request: Request, nodes: Where, out: bool = False) -> CodeArray | None:
         if self._state.model.options.physical_host != REQUIRED:
             return None
-        return (self.conflicts(nodes) > 0).astype(np.int8)
+        counted = self.conflicts(nodes)
+        return None if counted is None else (counted > 0).astype(np.int8)
 
 
 def prepare(state: State, cls: PodClass) -> Prepared | None:

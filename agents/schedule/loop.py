@@ -15,11 +15,12 @@ from underhost.agents.compiled.state import State
 from underhost.agents.rules import scheduling_gates
 from underhost.agents.rules.rule import ScoringError
 from underhost.agents.schedule.nominations import Nominations, refusals_at
-from underhost.agents.schedule.prepared import Plan, Plans
+from underhost.agents.schedule.prepared import ALL, Plan, Plans
 from underhost.agents.site.requests import Request
 
 _FEW = 24  # changed nodes up to which they are judged one by one rather than as arrays
 _KEPT = 256  # requests whose node-local verdicts are kept: sites have a few sizes of pods, or all are different
+_OUTWEIGHS = 1 << 32  # one conflict counts more than any total of scores
 NO_NODES = "error: no nodes available to schedule pods"
 
 
@@ -100,7 +101,7 @@ class Loop:
         nominated = self._state.model.nodes.index.get(pod.nominated, -1) if pod.nominated else -1
         if nominated >= 0 and mask[nominated]:
             return Decision(nominated, None, self._conflicts(plan, nominated))
-        feasible: IndexArray = np.flatnonzero(mask)
+        feasible: IndexArray = mask.nonzero()[0]
         if not len(feasible):
             return Decision(None, failed=self._failed(plan, pod, request, rivals))
         return self._best(plan, request, feasible, local)
@@ -158,24 +159,25 @@ class Loop:
 
     def _best(self, plan: Plan, request: Request, feasible: IndexArray, local: _Local) -> Decision:
         """Fewest physical conflicts, then the highest total, then the smallest name."""
-        total = local.scores[feasible]
+        conflicts = plan.conflicts(ALL)
+        order = (local.scores if conflicts is None else local.scores - conflicts * _OUTWEIGHS)[feasible]
+        everywhere = 0
         try:
             for named in plan.scored:
-                if not named.prepared.node_local:
-                    score = named.prepared.score(request, feasible)
-                    if score is not None:
-                        total += named.weight * score
+                score = None if named.prepared.node_local else named.prepared.score(request, feasible)
+                if isinstance(score, int):
+                    everywhere += named.weight * score
+                elif score is not None:
+                    order += named.weight * score
         except ScoringError as error:
             if len(feasible) > 1:  # upstream does not score the only feasible node
                 return Decision(None, failed={f"error: {error}": 0})
             return Decision(int(feasible[0]), None, self._conflicts(plan, int(feasible[0])))
-        conflicts = plan.conflicts(feasible)
-        if conflicts is None:
-            best = int(total.argmax())
-            return Decision(int(feasible[best]), int(total[best]))
-        fewest = np.flatnonzero(conflicts == conflicts.min())
-        best = int(fewest[total[fewest].argmax()])
-        return Decision(int(feasible[best]), int(total[best]), int(conflicts[best]))
+        best = int(order.argmax())
+        node, shared = int(feasible[best]), 0
+        if conflicts is not None:
+            shared = int(conflicts[node])
+        return Decision(node, int(order[best]) + shared * _OUTWEIGHS + everywhere, shared)
 
     @staticmethod
     def _conflicts(plan: Plan, node: int) -> int:

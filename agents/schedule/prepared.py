@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from underhost.agents.compiled.classes import PodClass
-from underhost.agents.compiled.domains import BoolArray, IndexArray
+from underhost.agents.compiled.domains import BoolArray, IndexArray, Where
 from underhost.agents.compiled.nodes import IntArray
 from underhost.agents.compiled.state import State
 from underhost.agents.rules import REGISTRY
@@ -70,7 +70,7 @@ class Plan:
                     mask = codes == 0 if mask is None else mask & (codes == 0)
         return None if mask is None or mask.all() else mask
 
-    def conflicts(self, nodes: IndexArray) -> IntArray | None:
+    def conflicts(self, nodes: Where) -> IntArray | None:
         """int64[k], how many pods each node's physical host would bring too near; None where no rule counts them."""
         total: IntArray | None = None
         for named in self.preferring:
