@@ -21,6 +21,8 @@ LARGE = 8192
 """Bytes of an affinity, or of spread constraints, up to which they are kept as they are."""
 HOSTNAME_KEY, ZONE_KEY = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 HONOR, IGNORE = "Honor", "Ignore"
+NO_SPREAD = (b"[]", b"null")
+"""Spread constraints of pods that have none: only these does the scheduler spread by their controllers."""
 
 Port = tuple[str, str, int]  # host IP, protocol, port
 Disk = tuple[str, tuple[str, ...], bool]  # kind, identity, read-only

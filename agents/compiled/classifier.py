@@ -13,6 +13,7 @@ from contextlib import suppress
 
 from underhost.agents.compiled.builder import ClassBuilder
 from underhost.agents.compiled.classes import (
+    NO_SPREAD,
     Parsed,
     Parser,
     PodClass,
@@ -210,8 +211,12 @@ class Classifier:
 
     def classes_under(self, namespace: str, controllers: Container[tuple[str, str]]) -> list[int]:
         """The classes that pods of these controllers (kind, name) may have; pods of unknown ones share classes."""
-        owners = ((number, self.raws[number].owner) for number in self._with(_NAMESPACE, namespace))
-        return [number for number, owner in owners if owner is None or (owner[0], owner[2]) in controllers]
+        raws = ((number, self.raws[number]) for number in self._with(_NAMESPACE, namespace))
+        return [
+            number
+            for number, raw in raws
+            if (raw.spread in NO_SPREAD if raw.owner is None else (raw.owner[0], raw.owner[2]) in controllers)
+        ]
 
     def _spread_anew(self, namespace: str, workload: Workload | None = None) -> None:
         """The classes that the scheduler spreads by its own constraints have others now; those of `workload` alone."""

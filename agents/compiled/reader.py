@@ -7,7 +7,7 @@ pods. What the raw classes mean is left to `classes.py`.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from underhost.agents.compiled.classes import Disk, Owner, Port
+from underhost.agents.compiled.classes import NO_SPREAD, Disk, Owner, Port
 from underhost.agents.compiled.equality import classed_alike, resized_alike
 from underhost.agents.compiled.selected_labels import SelectedLabels
 from underhost.agents.compiled.volumes.of_pod import claims_of, inline_volumes
@@ -156,7 +156,7 @@ class PodReader:
             if self.claims:
                 disks += claims_of(pod, key, bytes(spec.volumes))
         owner = None
-        if meta.owner_references and spread in (b"[]", b"null"):
+        if meta.owner_references and spread in NO_SPREAD:
             owner = _controller(meta.owner_references)
         return (
             meta.namespace,

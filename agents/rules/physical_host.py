@@ -15,6 +15,7 @@ import numpy as np
 from underhost.agents.affinity.reach import TermReach
 from underhost.agents.affinity.separation import across_domains, in_different_domains, sides_of
 from underhost.agents.compiled.classes import PodClass
+from underhost.agents.compiled.counters import Weights
 from underhost.agents.compiled.domains import Domains, IndexArray, Where
 from underhost.agents.compiled.model import Model
 from underhost.agents.compiled.nodes import IntArray
@@ -40,6 +41,7 @@ class _Group(NamedTuple):
 
     keys: tuple[str, ...]
     classes: tuple[int, ...]
+    weights: Weights
 
 
 class _PhysicalHost(Prepared):
@@ -54,7 +56,9 @@ class _PhysicalHost(Prepared):
         grouped: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
         for cls, keys in sorted(keys_of.items()):
             grouped[tuple(sorted(keys))].append(cls)
-        self._groups = [_Group(keys, tuple(classes)) for keys, classes in grouped.items()]
+        self._groups = [
+            _Group(keys, tuple(classes), state.weights(dict.fromkeys(classes, 1))) for keys, classes in grouped.items()
+        ]
 
     def conflicts(self, nodes: Where) -> IntArray | None:
         """A pod never conflicts with itself, whether it is there or not."""
@@ -68,7 +72,7 @@ class _PhysicalHost(Prepared):
     def _by_key(self, group: _Group, nodes: Where) -> IntArray | None:
         """Pods on the node's host whose node has the key, without those in the node's own domain of it."""
         key = group.keys[0]
-        topology, weights = self._state.model.topology, self._state.weights(dict.fromkeys(group.classes, 1))
+        topology, weights = self._state.model.topology, group.weights
         present = topology.of(key).present
         on_host = self._state.counter(self._hosts, weights, present, (NAME, key))
         if not on_host.any():
@@ -78,7 +82,7 @@ class _PhysicalHost(Prepared):
 
     def _by_keys(self, group: _Group, nodes: Where) -> IntArray | None:
         """Each pod once, though several keys keep it apart."""
-        topology, weights = self._state.model.topology, self._state.weights(dict.fromkeys(group.classes, 1))
+        topology, weights = self._state.model.topology, group.weights
         counter = self._state.counter(topology.each_node, weights)
         if not counter.any():
             return None

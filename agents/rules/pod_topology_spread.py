@@ -113,15 +113,16 @@ class PodTopologySpread(Prepared):
         least = int(counts[hard.eligible].min()) if enough and len(hard.eligible) else 0
         if not domains.missing and int(counts.max(initial=0)) + constraint.self_match - least <= constraint.max_skew:
             return None  # the fullest domain is within the skew
-        here: IntArray = counts[domains.codes[nodes]]
+        codes, more = domains.codes[nodes], counts + (int(constraint.self_match) - least)
         if out and hard.counter is not None:
             # a pod that leaves may lower the least to what its own domain has left; it is then within any skew there
-            here = here - hard.counter.share(self._cls.id, nodes)
-        codes: CodeArray = (here + int(constraint.self_match) - least > constraint.max_skew).astype(np.int8)
-        codes *= _NOT_SPREAD
+            over = more[codes] - hard.counter.share(self._cls.id, nodes) > constraint.max_skew
+        else:
+            over = (more > constraint.max_skew)[codes]
+        found: CodeArray = over.view(np.int8) * np.int8(_NOT_SPREAD)
         if domains.missing:
-            codes[domains.codes[nodes] < 0] = _MISSING
-        return codes if codes.any() else None
+            found[codes < 0] = _MISSING
+        return found if found.any() else None
 
     def _with_nominated(self, hard: _Hard, counts: IntArray) -> IntArray:
         """Upstream adds nominated pods without its two exceptions: deleted pods, and the selector that is empty."""
