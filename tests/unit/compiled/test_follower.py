@@ -4,7 +4,20 @@ import random
 from dataclasses import replace
 
 import pytest
-from support.build import HOST, a_namespace, a_node, a_pod, a_service, a_site, app, nodes, term
+from support.build import (
+    HOST,
+    ZONE,
+    a_namespace,
+    a_node,
+    a_pod,
+    a_service,
+    a_site,
+    a_workload,
+    app,
+    nodes,
+    spread,
+    term,
+)
 from support.sites.random_cluster import RandomCluster
 
 from underhost.agents.compiled.state import State
@@ -70,6 +83,28 @@ def test_namespace_labels_and_service_selectors_are_read_anew_when_they_change()
         places.append({pod.key: model.nodes.names[decision.node or 0] for pod, decision in place_all(State(model))})
         assert bool(model.classes[model.pending[1].cls].soft) is (snapshot is changed)
     assert [one["shop/web"] for one in places] == ["n1", "n2"]
+
+
+def test_workloads_that_come_and_go_together_spread_their_pods_and_no_others() -> None:
+    pods = [
+        a_pod("web").labels(app="web").owned_by("ReplicaSet/web"),
+        a_pod("db").labels(app="db").owned_by("StatefulSet/db"),
+        a_pod("api").labels(app="api").owned_by("ReplicaSet/api"),
+        a_pod("own").labels(app="web").owned_by("ReplicaSet/web").spreads(spread(ZONE, app("web"))),
+        a_pod("far", "other").labels(app="web").owned_by("ReplicaSet/web"),
+        a_pod("ran").labels(app="web").owned_by("ReplicaSet/web").on("n1"),
+    ]
+    kinds = (("ReplicaSet", "web"), ("StatefulSet", "db"))
+    workloads = a_site(*(a_workload(kind, name).selects(app(name)) for kind, name in kinds)).workloads
+    before = a_site(*nodes("n1", "n2"), *pods)
+    evaluator = Evaluator(OPTIONS)
+    for snapshot in (before, replace(before, workloads=workloads), before):
+        state, anew = evaluator.state(snapshot), Evaluator(OPTIONS)
+        spread_by = {pod.key for pod in state.model.pending if state.model.classes[pod.cls].system_default}
+        assert spread_by == (set() if snapshot is before else {"shop/web", "shop/db"})
+        assert placed(state) == placed(anew.state(snapshot))
+        assert evaluator.update(snapshot) == anew.update(snapshot)
+    assert evaluator.rebuilt == 1
 
 
 def test_a_pod_of_a_node_that_vanishes_is_unbound_and_running_again_when_it_is_back() -> None:

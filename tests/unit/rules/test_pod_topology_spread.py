@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 from support.answers.rules import refused, scores
-from support.build import HOST, ZONE, PodBuilder, a_node, a_pod, a_service, a_site, a_workload, app, spread
+from support.build import HOST, RACK, ZONE, PodBuilder, a_node, a_pod, a_service, a_site, a_workload, app, spread
 
 from underhost.agents.rules.pod_topology_spread import NAME, REASON_MISSING_LABEL, REASON_NOT_SPREAD
 from underhost.agents.schedule.pending import schedule
@@ -113,6 +113,27 @@ def test_soft_constraints_prefer_the_emptier_zone_and_ignore_nodes_without_the_k
     # three zones weigh ln 5 = 1.609: a 2 → 3, b 1 → 2, c 0; 100 · (3 + 0 − it) / 3
     snapshot = a_site(*NODES, *THERE, WEB.spreads(spread(ZONE, app("web"), soft=True)))
     assert scores(snapshot, "new", NAME) == {"a1": 0, "a2": 0, "b1": 33, "bare": 0, "c1": 100}
+
+
+RACKED = {"a1": 0, "b1": 14, "c1": 100, "d1": 57}
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        pytest.param([], {}, id="four nodes of six kinds"),
+        pytest.param([("e1", "c", "r1"), ("f1", "b", "r2")], {"e1": 42, "f1": 71}, id="six nodes of six kinds"),
+        pytest.param([("e1", "c", "r1"), ("bare", "a", "")], {"e1": 42, "bare": 0}, id="one of a kind of its own"),
+    ],
+)
+def test_soft_constraints_of_two_keys_add_up(more: list[tuple[str, str, str]], expected: dict[str, int]) -> None:
+    # three zones weigh ln 5, a holds two and b one; two racks weigh ln 4, r1 holds three
+    # a1: 3.219 + 4.159 → 7; b1: 1.609 + 4.159 → 6; d1: 3.219 → 3; e1: 4.159 → 4; f1: 1.609 → 2; c1: 0
+    places = [("a1", "a", "r1"), ("b1", "b", "r1"), ("c1", "c", "r2"), ("d1", "a", "r2"), *more]
+    racked = [a_node(name).zone(zone).labels({RACK: rack or None}) for name, zone, rack in places]
+    there = [web(0, "a1"), web(1, "a1"), web(2, "b1")]
+    new = WEB.spreads(spread(ZONE, app("web"), soft=True), spread(RACK, app("web"), soft=True))
+    assert scores(a_site(*racked, *there, new), "new", NAME) == {**RACKED, **expected}
 
 
 def test_pods_without_constraints_are_spread_by_their_service() -> None:
