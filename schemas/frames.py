@@ -254,8 +254,3 @@ MET = FrameSchema(
     "A pod in a separation and domain that hold pods which the separation keeps apart.",
     (_SEPARATION, _DOMAIN, _VALUE, _POD, _OWNER, _MATCH),
 )
-COMPARED = FrameSchema(
-    "compared",
-    "A finding of a report that is compared with another report.",
-    (Column(ROW, INTEGER, "its row in `findings`"), Column(ID, STRING, "stable name of the finding")),
-)

@@ -22,6 +22,7 @@ class Marker(Observer):
     def __init__(self, site: CompiledSite, judges: Judges) -> None:
         self._site, self._judges, self._marks = site, judges, Marks()
         self._relabelled: dict[str, set[str]] = {}
+        self._crossing: set[str] = set()
 
     def take(self) -> Marks:
         """What has to be judged."""
@@ -102,6 +103,7 @@ class Marker(Observer):
     def change_nodes(self, snapshot: Snapshot, changed: Collection[str], moved: Collection[str]) -> None:
         """Mark under what was."""
         self._relabelled = self._site.relabelled(snapshot, changed)
+        self._crossing = {name for name in moved if self._crosses(snapshot, name)}
         if changed or self._judges.ask_for_hosts:
             self._judges.eligible.know(self._site)
         self._mark_nodes(changed, moved, -1)
@@ -139,13 +141,21 @@ class Marker(Observer):
                 if keys is None:
                     judges.count(site, place, sign)
         for name in moved:
-            for key in site.pods_on(name):
-                place = site.places[key]
-                if sign < 0:
-                    self._marks.left_host(site, judges.relations, place, judges.physical.holds)
-                else:
-                    self._marks.came_to_host(site, judges.relations, place)
-                judges.unsatisfiable.count(site, place, sign)
+            node = site.model.nodes.index.get(name)
+            if node is None:
+                continue
+            if sign < 0:
+                self._marks.left_host(site, judges.relations, node, judges.physical.holds)
+            else:
+                self._marks.came_to_host(site, judges.relations, node)
+            for key in site.pods_on(name) if name in self._crossing else ():
+                judges.unsatisfiable.count(site, site.places[key], sign)
+
+    def _crosses(self, snapshot: Snapshot, name: str) -> bool:
+        """Whether the host that a node comes to is in another vSphere cluster than the one that it leaves."""
+        node, joined = self._site.model.nodes.index.get(name), snapshot.node_hosts.get(name)
+        before = "" if node is None else self._site.host_of(node)
+        return self._judges.unsatisfiable.crosses(before, joined.host if joined is not None else "")
 
     def _pods_in(self, namespace: str) -> list[str]:
         return self._site.pods_in(self._site.model.classifier.classes_in(namespace))

@@ -3,7 +3,7 @@
 In: a pod at a place, before or after a change. Out: the sets that the judges work off.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -105,40 +105,41 @@ class Marks:
         self.spread |= concern.spread
         self.near |= concern.near
         apart = concern.apart if keys is None else [at for at in concern.apart if at.key in keys]
-        if apart:
-            self._apart(site, apart, place, False, None)
-
-    def left_host(
-        self, site: CompiledSite, relations: Relations, place: PodPlace, holds: Callable[[SeparationId, str], bool]
-    ) -> None:
-        """A pod stays where it is, and the host below it is about to be another one.
-
-        Where nothing was found, nothing is when a pod has left: `holds` tells whether a place on a host has a finding.
-        """
-        if place.node:
-            self._apart(site, relations.of(site.model.classes[place.cls]).apart, place, True, holds)
-
-    def came_to_host(self, site: CompiledSite, relations: Relations, place: PodPlace) -> None:
-        """A pod stays where it is, and the host below it is another one now."""
-        if place.node:
-            self._apart(site, relations.of(site.model.classes[place.cls]).apart, place, True, None)
-
-    def _apart(
-        self,
-        site: CompiledSite,
-        apart: Iterable[SeparationId],
-        place: PodPlace,
-        is_of_host: bool,
-        holds: Callable[[SeparationId, str], bool] | None,
-    ) -> None:
-        """The domains, and the host, in which others must be apart from the pod; of the host alone if `is_of_host`."""
+        if not apart:
+            return
         node, topology = site.model.nodes.index[place.node], site.model.topology
         host = site.host_of(node)
         for at in apart:
             value = site.value_of(at.key, node)
             if value is not None:
-                by_host = topology.is_host_key(at.key)
-                if at.rule == INTER_POD_AFFINITY and (by_host or not is_of_host):
+                if at.rule == INTER_POD_AFFINITY:
                     self.broken.add((at, value))
-                if host and not by_host and (holds is None or holds(at, host)):
+                if host and not topology.is_host_key(at.key):
                     self.undone.add((at, host))
+
+    def left_host(
+        self, site: CompiledSite, relations: Relations, node: int, holds: Callable[[SeparationId, str], bool]
+    ) -> None:
+        """The pods of a node stay where they are, and the host below them is about to be another one.
+
+        Where nothing was found, nothing is when a pod has left: `holds` tells whether a place on a host has a finding.
+        """
+        self.undone.update(one for one in self._on_host(site, relations, node) if holds(*one))
+
+    def came_to_host(self, site: CompiledSite, relations: Relations, node: int) -> None:
+        """The pods of a node stay where they are, and the host below them is another one now."""
+        self.undone.update(self._on_host(site, relations, node))
+
+    def _on_host(self, site: CompiledSite, relations: Relations, node: int) -> Iterator[Place]:
+        """The node's host as a place in which others must be apart from its pods; marked where it is the domain."""
+        model, host = site.model, site.host_of(node)
+        if not host:
+            return
+        labels, running, is_host_key = model.nodes.labels[node], model.running, model.topology.is_host_key
+        for cls in {running.class_at[pod] for pod in running.on_node[node]}:
+            for at in relations.of(model.classes[cls]).apart:
+                if is_host_key(at.key):
+                    if at.rule == INTER_POD_AFFINITY:
+                        self.broken.add((at, host))
+                elif at.key in labels:
+                    yield at, host

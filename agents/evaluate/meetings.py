@@ -9,7 +9,10 @@ Domains are named by their value, which stays while codes are given anew.
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
+
+import numpy as np
 
 from underhost.agents.affinity.separation import Row, Separation, SeparationId, connected, refusing
 from underhost.agents.compiled.domains import Domains, Topology
@@ -85,7 +88,7 @@ class Meetings(ABC):
     def judge(self, case: Case, places: Collection[Place]) -> None:
         """Look at these places again."""
         if places:
-            self._take(case, [self._look(case.model, at, value) for at, value in places])
+            self._take(case, self._look(case.model, places))
 
     def holds(self, at: SeparationId, value: str) -> bool:
         """Whether pods of the separation do not keep apart in this place, as far as it was judged."""
@@ -103,11 +106,19 @@ class Meetings(ABC):
             for met in sweep(case.model, domains, topology.of(ats[0].key) if self.across else None, apart):
                 yield ats[met.separation], domains.ids[met.domain], met.groups
 
-    def _look(self, model: Model, at: SeparationId, value: str) -> _Met:
-        if not self.concerns(model.topology, at):
-            return at, value, []
-        rows = _rows(model, self._relations.separation(at), self.domains(model.topology, at), value)
-        return at, value, refusing(rows, self.across)
+    def _look(self, model: Model, places: Collection[Place]) -> Iterator[_Met]:
+        """Domain by domain, so that its pods are looked for once for all of its separations."""
+        topology = model.topology
+        within: defaultdict[tuple[Domains, str], list[SeparationId]] = defaultdict(list)
+        for at, value in places:
+            if self.concerns(topology, at):
+                within[self.domains(topology, at), value].append(at)
+            else:
+                yield at, value, []
+        for (domains, value), ats in within.items():
+            there = _There(model.running, domains, value)
+            for at in ats:
+                yield at, value, refusing(_rows(model, self._relations.separation(at), there), self.across)
 
     def _take(self, case: Case, found: Iterable[_Met]) -> None:
         """Keep what was met, and form the groups that it changes."""
@@ -140,33 +151,60 @@ class Meetings(ABC):
         return [self.finding(case, source, shown, group) for group in _merged(meetings, namespace)]
 
 
-def _rows(model: Model, separation: Separation, domains: Domains, value: str) -> list[Row]:
+class _There:
+    """The running pods of one domain, asked for by class.
+
+    They are looked for among all pods of a class until as many were looked at as are in the domain: then among these.
+    """
+
+    def __init__(self, running: Running, domains: Domains, value: str) -> None:
+        self._running, self._domains, self._code = running, domains, domains.code_of.get(value)
+        self._looked, self._enough = 0, len(running.keys) // max(1, domains.size)  # as many are in a domain on average
+        self._by_class: defaultdict[int, list[int]] | None = None
+
+    def pods(self, classes: Collection[int]) -> list[int]:
+        """The pods of these classes."""
+        running, code = self._running, self._code
+        if code is None:
+            return []
+        if self._by_class is None:
+            members = [running.members[cls] for cls in classes]
+            self._looked += sum(map(len, members))
+            if self._looked <= self._enough or not self._index(code):
+                codes, node_at = self._domains.code_list, running.node_at
+                return [pod for mine in members for pod in mine if codes[node_at[pod]] == code]
+        assert self._by_class is not None
+        return [pod for cls in classes for pod in self._by_class.get(cls, ())]
+
+    def _index(self, code: int) -> bool:
+        """Whether fewer pods are there than were looked at; they are by class then."""
+        nodes = [code] if self._domains.unique else np.flatnonzero(self._domains.codes == code).tolist()
+        there = [self._running.on_node[node] for node in nodes]
+        self._enough = sum(map(len, there))
+        if self._looked <= self._enough:
+            return False
+        class_at, self._by_class = self._running.class_at, defaultdict(list)
+        for pod in chain.from_iterable(there):
+            self._by_class[class_at[pod]].append(pod)
+        return True
+
+
+def _rows(model: Model, separation: Separation, there: _There) -> list[Row]:
     """The pods on either side of the separation in one domain; none where no pod there carries the term.
 
     Of the terms that select a whole site, most are carried elsewhere alone: their other side is not looked at.
     """
-    code, running = domains.code_of.get(value), model.running
-    if code is None or not (carriers := _pods_in(running, separation.owners, domains, code)):
+    owners, matched = separation.owners, separation.matched
+    if not (carriers := there.pods(owners)):
         return []
-    matched = frozenset(separation.matched)
-    selected_alone = matched.difference(separation.owners)
-    others = _pods_in(running, selected_alone, domains, code) if selected_alone else []
+    others = there.pods(set(matched).difference(owners)) if matched != owners else []
     if len(carriers) + len(others) < 2:  # as in most places
         return []
+    selected, running = frozenset(matched), model.running
     class_at, node_at, values = running.class_at, running.node_at, model.topology.of(separation.key).code_list
-    rows = [Row(values[node_at[pod]], pod, True, class_at[pod] in matched) for pod in carriers]
+    rows = [Row(values[node_at[pod]], pod, True, class_at[pod] in selected) for pod in carriers]
     rows += [Row(values[node_at[pod]], pod, False, True) for pod in others]
     return rows
-
-
-def _pods_in(running: Running, classes: Collection[int], domains: Domains, code: int) -> list[int]:
-    """The pods of these classes in one domain: by class, or by node where that is fewer."""
-    members = [running.members[cls] for cls in classes]
-    if domains.unique and sum(map(len, members)) > len(running.on_node[code]):
-        class_at, wanted = running.class_at, frozenset(classes)
-        return [pod for pod in running.on_node[code] if class_at[pod] in wanted]
-    codes, node_at = domains.code_list, running.node_at
-    return [pod for mine in members for pod in mine if codes[node_at[pod]] == code]
 
 
 def _merged(meetings: Sequence[tuple[Separation, _Pods]], namespace: str) -> list[Group]:

@@ -5,6 +5,7 @@ views of the model's own arrays: a frame of a model that follows its site is goo
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from underhost.agents.affinity.separation import Separation
@@ -25,12 +26,12 @@ class FindingSet:
 
     def __init__(self, found: Sequence[Finding]) -> None:
         self.findings = found
-        self._rows = fr.COMPARED.frame({fr.ROW: range(len(found)), fr.ID: [one.id for one in found]})
+        self._ids = frozenset(map(attrgetter("id"), found))
 
     def __sub__(self, other: "FindingSet") -> list[Finding]:
         """Those that the other lacks, in their order."""
-        left = self._rows.join(other._rows, on=fr.ID, how="anti", maintain_order="left")
-        return [self.findings[row] for row in left[fr.ROW]]
+        lacking = self._ids - other._ids
+        return [one for one in self.findings if one.id in lacking] if lacking else []
 
 
 def pods(model: Model) -> "pl.DataFrame":

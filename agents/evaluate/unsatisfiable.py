@@ -5,7 +5,7 @@ anti-affinity over more VMs than hosts are usable, and for pods that must share 
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from underhost.agents.affinity.gathering import Gathering, gatherings
 from underhost.agents.affinity.separation import INTER_POD_AFFINITY, Separation, SeparationId
@@ -17,11 +17,12 @@ from underhost.agents.evaluate import findings as f
 from underhost.agents.evaluate.case import Case
 from underhost.agents.evaluate.marks import Relations
 from underhost.agents.evaluate.store import FindingStore
+from underhost.agents.site.changes import changed_keys
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.records import Domain, Finding
 from underhost.schemas.severities import UNSATISFIABLE
 from underhost.schemas.shares import Capped, Shares
-from underhost.schemas.vsphere import CONNECTED
+from underhost.schemas.vsphere import CONNECTED, Host
 
 RULE = "PhysicalHost"
 REASON_TOO_MANY = "more pods must be apart than hosts are usable"
@@ -38,7 +39,7 @@ class Unsatisfiable:
 
     def __init__(self, store: FindingStore, relations: Relations, options: Options) -> None:
         self._store, self._relations, self._options = store, relations, options
-        self._clusters: dict[str, str] = {}
+        self._hosts: Mapping[str, Host] = {}
         self._usable: Counter[str] = Counter()
         self._sizes: dict[str, Counter[SeparationId]] = {}
         self._wide: set[_Crowd] = set()
@@ -61,11 +62,16 @@ class Unsatisfiable:
 
     def use(self, snapshot: Snapshot, site: CompiledSite) -> None:
         """The hosts are these; where one is in another cluster, pods are counted anew."""
-        clusters = {ref: host.cluster for ref, host in snapshot.hosts.items()}
-        before, usable = self._usable, _usable(snapshot)
-        changed = {cluster for cluster in before.keys() | usable.keys() if before[cluster] != usable[cluster]}
-        if clusters != self._clusters:
-            self._clusters = clusters
+        known, self._hosts = self._hosts, snapshot.hosts
+        before, usable, is_moved = self._usable, self._usable.copy(), False
+        for ref in changed_keys(known, self._hosts):
+            old, new = known.get(ref), self._hosts.get(ref)
+            for host, sign in ((old, -1), (new, 1)):
+                if host is not None and host.state == CONNECTED:
+                    usable[host.cluster] += sign
+            is_moved |= old is None or new is None or old.cluster != new.cluster
+        changed = {cluster for cluster in usable if before[cluster] != usable[cluster]}
+        if is_moved:
             changed |= self._sizes.keys()
             self._sizes = self._count(site)
             changed |= self._sizes.keys()
@@ -79,19 +85,27 @@ class Unsatisfiable:
     def _count(self, site: CompiledSite) -> dict[str, Counter[SeparationId]]:
         """The sizes of all crowds, by vSphere cluster."""
         model, sizes = site.model, defaultdict[str, Counter[SeparationId]](Counter)
-        cluster_of = [self._clusters.get(host or "", "") for host in model.nodes.hosts]
+        cluster_of = list(map(self._cluster, model.nodes.hosts))
         clusters = map(cluster_of.__getitem__, model.running.nodes.tolist())
         for (cls, cluster), pods in Counter(zip(model.running.classes.tolist(), clusters, strict=True)).items():
             for at in self._relations.of(model.classes[cls]).apart if cluster else ():
                 sizes[cluster][at] += pods
         return sizes
 
+    def _cluster(self, host: str | None) -> str:
+        known = self._hosts.get(host or "")
+        return known.cluster if known is not None else ""
+
+    def crosses(self, before: str, now: str) -> bool:
+        """Whether what moves from one of these hosts to the other is in another vSphere cluster then."""
+        return self._cluster(before) != self._cluster(now)
+
     def count(self, site: CompiledSite, place: Place, sign: int) -> None:
         """A pod runs, or runs no more."""
-        if not place.node or not self._clusters:
+        if not place.node or not self._hosts:
             return
         concern = self._relations.of(site.model.classes[place.cls])
-        cluster = self._clusters.get(site.host_of(site.model.nodes.index[place.node]), "")
+        cluster = self._cluster(site.host_of(site.model.nodes.index[place.node]))
         sizes = self._sizes[cluster] if cluster else {}
         for at in concern.apart if cluster else ():
             crowd = (at, cluster)

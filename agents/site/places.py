@@ -42,6 +42,14 @@ def place_of(snapshot: Snapshot, node: str) -> SamePlace:
     return SamePlace(NODE, node, node, f"node {node}")
 
 
+def share(snapshot: Snapshot, one: str, other: str) -> bool:
+    """Whether `place_of` says the same of two different nodes."""
+    first, second = snapshot.node_hosts.get(one), snapshot.node_hosts.get(other)
+    if first is None or second is None or not first.host or first.host != second.host:
+        return False
+    return first.host_name == second.host_name and one in snapshot.nodes and other in snapshot.nodes
+
+
 def crowded(snapshot: Snapshot, on: Mapping[str, int], most: int) -> set[SamePlace]:
     """The places that hold more than so many, by how many are on each node."""
     hosts, nodes_of, found = Counter[str](), dict[str, str](), set[SamePlace]()

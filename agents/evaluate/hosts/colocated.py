@@ -14,7 +14,7 @@ from underhost.agents.evaluate import findings as f
 from underhost.agents.evaluate.case import Case
 from underhost.agents.evaluate.store import NOTHING, FindingStore
 from underhost.agents.site.owners import PINNED, Application, application_under, controller_of, ready, running
-from underhost.agents.site.places import HOST, NODE, SamePlace, only_kind, place_of
+from underhost.agents.site.places import HOST, NODE, SamePlace, only_kind, place_of, share
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.kubernetes import OwnerReference, Pod
 from underhost.schemas.records import Domain, Finding
@@ -116,6 +116,8 @@ class CoLocated:
             if not replicas:
                 del self._replicas[application]
             place = _common(case.snapshot, replicas.values()) if len(replicas) > 1 else None
+            if place is None and application not in self._pods_told:
+                continue  # as most are: they were told nothing of, and are not now
             regrouped.update(self._pods_told.get(application, ()))
             self._put(case, application, {key: one.cls for key, one in replicas.items()} if place else {}, place)
             regrouped.update(self._pods_told.get(application, ()))
@@ -153,14 +155,13 @@ def _prefers_apart(cls: PodClass) -> bool:
 
 def _common(snapshot: Snapshot, replicas: Iterable[Place]) -> SamePlace | None:
     """The place that the replicas share; most applications are spread after their second pod."""
-    first, found = "", None
+    first = ""
     for one in replicas:
         node = one.node or one.absent
-        if found is None:
-            first, found = node, place_of(snapshot, node)
-        elif node != first and place_of(snapshot, node) != found:
+        first = first or node
+        if node != first and not share(snapshot, first, node):
             return None
-    return found
+    return place_of(snapshot, first)
 
 
 def _why(only: str, place: SamePlace, preferred: bool) -> str:
