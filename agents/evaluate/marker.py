@@ -59,7 +59,7 @@ class Marker(Observer):
         if changed := changed_keys(before.budgets, snapshot.budgets):
             self._judges.budgets.change_budgets({key: snapshot.budgets.get(key) for key in changed}, snapshot.pods)
         if before.hosts is not snapshot.hosts:
-            self._judges.unsatisfiable.use(snapshot, self._site)
+            self._judges.unsatisfiable.use(snapshot, self._site.model)
             self._judges.overdrawn.change_nodes()
         if changed_keys(before.namespaces, snapshot.namespaces):
             self._judges.overdrawn.change_names()

@@ -7,9 +7,13 @@ anti-affinity over more VMs than hosts are usable, and for pods that must share 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+import numpy as np
+
 from underhost.agents.affinity.gathering import Gathering, gatherings
-from underhost.agents.affinity.separation import INTER_POD_AFFINITY, Separation, SeparationId
+from underhost.agents.affinity.separation import INTER_POD_AFFINITY, SeparationId
 from underhost.agents.compiled.classes import PodClass
+from underhost.agents.compiled.domains import Domains
+from underhost.agents.compiled.model import Model
 from underhost.agents.compiled.site import CompiledSite, Place
 from underhost.agents.drs.cliques import bits
 from underhost.agents.drs.vm_graph import Concerns, Edge, Together, VmGraph, gathered, vm_graphs
@@ -49,18 +53,18 @@ class Unsatisfiable:
         """Look at every separation."""
         for cls in case.model.classes:
             self.add_class(cls)
-        self._put(case, map(self._relations.separation, self._relations.every()))
+        self._put(case, self._relations.every())
 
     def index(self, snapshot: Snapshot, site: CompiledSite) -> None:
         """From now on changes are told."""
-        self.use(snapshot, site)
+        self.use(snapshot, site.model)
         self._touched = False
 
     def add_class(self, cls: PodClass) -> None:
         """A class is new."""
         self._near |= any(term.key in self._options.host_keys for term in cls.required_affinity)
 
-    def use(self, snapshot: Snapshot, site: CompiledSite) -> None:
+    def use(self, snapshot: Snapshot, model: Model) -> None:
         """The hosts are these; where one is in another cluster, pods are counted anew."""
         known, self._hosts = self._hosts, snapshot.hosts
         before, usable, is_moved = self._usable, self._usable.copy(), False
@@ -73,7 +77,7 @@ class Unsatisfiable:
         changed = {cluster for cluster in usable if before[cluster] != usable[cluster]}
         if is_moved:
             changed |= self._sizes.keys()
-            self._sizes = self._count(site)
+            self._sizes = self._count(model)
             changed |= self._sizes.keys()
         self._usable, was_wide = usable, bool(self._wide)
         self._wide = {crowd for crowd in self._wide if crowd[1] not in changed}
@@ -82,12 +86,14 @@ class Unsatisfiable:
             self._wide.update((at, cluster) for at, size in self._sizes[cluster].items() if size > most)
         self._touched |= was_wide or bool(self._wide) or self._near
 
-    def _count(self, site: CompiledSite) -> dict[str, Counter[SeparationId]]:
+    def _count(self, model: Model) -> dict[str, Counter[SeparationId]]:
         """The sizes of all crowds, by vSphere cluster."""
-        model, sizes = site.model, defaultdict[str, Counter[SeparationId]](Counter)
-        cluster_of = list(map(self._cluster, model.nodes.hosts))
-        clusters = map(cluster_of.__getitem__, model.running.nodes.tolist())
-        for (cls, cluster), pods in Counter(zip(model.running.classes.tolist(), clusters, strict=True)).items():
+        sizes = defaultdict[str, Counter[SeparationId]](Counter)
+        clusters, running = Domains("cluster", list(map(self._cluster, model.nodes.hosts))), model.running
+        cells, counts = np.unique(running.classes * clusters.size + clusters.codes[running.nodes], return_counts=True)
+        for cell, pods in zip(cells.tolist(), counts.tolist(), strict=True):
+            cls, code = divmod(cell, clusters.size)
+            cluster = clusters.ids[code]
             for at in self._relations.of(model.classes[cls]).apart if cluster else ():
                 sizes[cluster][at] += pods
         return sizes
@@ -128,19 +134,26 @@ class Unsatisfiable:
         """The findings, anew if anything that matters has changed; `changed`: some pod came, went or moved."""
         if self._touched or (self._near and changed):
             self._touched = False
-            every = self._relations.every() if self._near else {at for at, _ in self._wide}
-            self._put(case, map(self._relations.separation, every))
+            self._put(case, self._relations.every() if self._near else {at for at, _ in self._wide})
 
-    def _put(self, case: Case, every: Iterable[Separation]) -> None:
-        """Each of too many VMs holds a pod of either side: sides no larger than any cluster's hosts are left out."""
+    def _put(self, case: Case, every: Iterable[SeparationId]) -> None:
+        """Each of too many VMs holds a pod of either side: sides no larger than a cluster's hosts are left out."""
         snapshot, model, _ = case
         found: list[Finding] = []
         near = gatherings(model.classes, self._options.host_keys) if self._near else []
+        considered = {at: self._relations.separation(at) for at in every}
         if not near:
             usable, sizes = _usable(snapshot), model.sizes()
             least = min((usable[host.cluster] for host in snapshot.hosts.values()), default=0)
-            every = [one for one in every if all(sum(sizes[cls] for cls in side) > least for side in one[2:])]
-        apart = sorted({one for one in every if one.matched})
+            considered = {
+                at: one
+                for at, one in considered.items()
+                if all(sum(sizes[cls] for cls in side) > least for side in one[2:])
+            }
+            if considered and not self._hosts:
+                self.use(snapshot, model)  # clusters may be of different sizes: now they are looked at one by one
+            considered = {at: considered[at] for at, _ in self._wide if at in considered}
+        apart = sorted({one for one in considered.values() if one.matched})
         if model.has_hosts and (apart or near):
             found = unsatisfiable_findings(snapshot, vm_graphs(snapshot, model, Concerns(model, apart, near)), near)
         self._store.put(("hosts",), found)
