@@ -56,7 +56,8 @@ class Domains:
         else:
             values = [value for value in different if value is not None]
             known = dict(zip(values, range(len(values)), strict=True))
-            codes = list(map({**known, None: -1}.__getitem__, node_values))
+            each: dict[str | None, int] = dict(zip((*values, None), (*range(len(values)), -1), strict=True))
+            codes = list(map(each.__getitem__, node_values))
         self.codes: IndexArray = np.array(codes, np.intp)
         self.code_list = codes
         self.code_of = known

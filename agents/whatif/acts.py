@@ -212,10 +212,14 @@ def _move(world: World, moves: Moves) -> None:
     """VMs are on other hosts from now on; those that nobody takes stay, and are told of."""
     if not moves:
         return
-    names = {ref: host.name for ref, host in world.snapshot.hosts.items()}
-    hosts = world.fleet.hosts(world.snapshot)
+    known, hosts = world.snapshot.hosts, world.fleet.hosts(world.snapshot)
     told = [
-        VmMove(world.step, vm.name, names[hosts.ref(vm.host) or vm.host], None if target is None else names[target])
+        VmMove(
+            world.step,
+            vm.name,
+            known[hosts.ref(vm.host) or vm.host].name,
+            None if target is None else known[target].name,
+        )
         for vm, target in moves
     ]
     world.vm_moves += sorted(told, key=lambda move: (move.vm, move.from_))

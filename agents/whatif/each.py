@@ -51,7 +51,7 @@ def each(
     """
     start = World.at_rest(snapshot, evaluator or Evaluator(options), others)
     start.evaluator.state(start.snapshot)  # compiled here, and not once in each process
-    found = list(shared_out(_Trials(start, kind, ha).share, processes))
+    found = list(shared_out(_Trials(start, kind, ha, _pod_counts(start.snapshot)).share, processes))
     most_first = [True] * len(_WORST) + [False]
     worst = table(found).with_row_index(fr.ROW).sort(*_WORST, fr.TARGET, descending=most_first, maintain_order=True)
     return [found[row] for row in worst[fr.ROW]]
@@ -59,25 +59,25 @@ def each(
 
 @dataclass(frozen=True)
 class _Trials:
-    """The site before anything fails, and what is to fail."""
+    """The site before anything fails, with its pods by node, and what is to fail."""
 
     start: World
     kind: str
     ha: bool
+    counts: Counter[str]
 
     def share(self, share: int, shares: int) -> Iterator[Target]:
         """So much of the targets fails, one after another. Raises InputError, BadObjectError."""
         start = self.start
         before = Before(start.evaluator.update(start.snapshot), start.snapshot)
         nodes_on = _hosts(start) if self.kind == HOST else {name: [name] for name in start.snapshot.nodes}
-        counts = _pod_counts(start.snapshot)
         for ref, nodes in told(f"each {self.kind} fails", list(nodes_on.items())[share::shares], shares):
             world = start.fork()
             take(world, Fail((f"{self.kind}/{ref}",), self.ha))
             document = outcome(world, before)
             known = start.snapshot.hosts[ref].name if self.kind == HOST else ref
             parts = {name: getattr(document, name) for name in WhatIf.__struct_fields__}
-            pods = sum(counts[node] for node in nodes)
+            pods = sum(self.counts[node] for node in nodes)
             yield Target(**parts, target=f"{self.kind}/{known}", nodes=nodes, pods=pods)
 
 
