@@ -144,8 +144,10 @@ class Marker(Observer):
             node = site.model.nodes.index.get(name)
             if node is None:
                 continue
-            if sign < 0:
-                self._marks.left_host(site, judges.relations, node, judges.physical.holds)
+            if sign < 0:  # where nothing was found, nothing is when pods have left
+                host, is_host_key = site.host_of(node), site.model.topology.is_host_key
+                self._marks.undone.update(judges.physical.held(host))
+                self._marks.broken.update(one for one in judges.anti_affinity.held(host) if is_host_key(one[0].key))
             else:
                 self._marks.came_to_host(site, judges.relations, node)
             for key in site.pods_on(name) if name in self._crossing else ():

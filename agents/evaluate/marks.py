@@ -3,7 +3,7 @@
 In: a pod at a place, before or after a change. Out: the sets that the judges work off.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -117,29 +117,16 @@ class Marks:
                 if host and not topology.is_host_key(at.key):
                     self.undone.add((at, host))
 
-    def left_host(
-        self, site: CompiledSite, relations: Relations, node: int, holds: Callable[[SeparationId, str], bool]
-    ) -> None:
-        """The pods of a node stay where they are, and the host below them is about to be another one.
-
-        Where nothing was found, nothing is when a pod has left: `holds` tells whether a place on a host has a finding.
-        """
-        self.undone.update(one for one in self._on_host(site, relations, node) if holds(*one))
-
     def came_to_host(self, site: CompiledSite, relations: Relations, node: int) -> None:
         """The pods of a node stay where they are, and the host below them is another one now."""
-        self.undone.update(self._on_host(site, relations, node))
-
-    def _on_host(self, site: CompiledSite, relations: Relations, node: int) -> Iterator[Place]:
-        """The node's host as a place in which others must be apart from its pods; marked where it is the domain."""
         model, host = site.model, site.host_of(node)
         if not host:
             return
         labels, running, is_host_key = model.nodes.labels[node], model.running, model.topology.is_host_key
         for cls in {running.class_at[pod] for pod in running.on_node[node]}:
             for at in relations.of(model.classes[cls]).apart:
-                if is_host_key(at.key):
-                    if at.rule == INTER_POD_AFFINITY:
-                        self.broken.add((at, host))
-                elif at.key in labels:
-                    yield at, host
+                if not is_host_key(at.key):
+                    if at.key in labels:
+                        self.undone.add((at, host))
+                elif at.rule == INTER_POD_AFFINITY:
+                    self.broken.add((at, host))

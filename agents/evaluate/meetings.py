@@ -64,6 +64,7 @@ class Meetings(ABC):
     def __init__(self, store: FindingStore, relations: Relations) -> None:
         self._store, self._relations = store, relations
         self._spots: dict[_Spot, _Kept] = {}
+        self._of_value: defaultdict[str, set[_Spot]] = defaultdict(set)
 
     @abstractmethod
     def concerns(self, topology: Topology, at: SeparationId) -> bool:
@@ -90,10 +91,9 @@ class Meetings(ABC):
         if places:
             self._take(case, self._look(case.model, places))
 
-    def holds(self, at: SeparationId, value: str) -> bool:
-        """Whether pods of the separation do not keep apart in this place, as far as it was judged."""
-        kept = self._spots.get((self.together(at), at.namespace, value))
-        return kept is not None and at in kept.by_id
+    def held(self, value: str) -> Iterator[Place]:
+        """The places of this value in which pods do not keep apart, as far as they were judged."""
+        return ((at, value) for spot in self._of_value.get(value, ()) for at in self._spots[spot].by_id)
 
     def _sweep(self, case: Case) -> Iterator[_Met]:
         topology = case.model.topology
@@ -130,6 +130,7 @@ class Meetings(ABC):
             if groups or (kept is not None and at in kept.by_id):
                 if kept is None:
                     kept = self._spots[spot] = _Kept()
+                    self._of_value[value].add(spot)
                 kept.put(at, [{keys[pod]: class_at[pod] for pod in pods} for pods in groups])
                 touched[spot].append(at)
         for spot, ats in touched.items():
@@ -142,6 +143,9 @@ class Meetings(ABC):
                 self._store.put((self.across, *spot, slot), findings)
             if not self._spots[spot].by_id:
                 del self._spots[spot]
+                self._of_value[spot[2]].discard(spot)
+                if not self._of_value[spot[2]]:
+                    del self._of_value[spot[2]]
 
     def _form(self, case: Case, spot: _Spot, knot: Sequence[SeparationId]) -> list[Finding]:
         source, namespace, value = spot
