@@ -27,7 +27,7 @@ def register(app: typer.Typer) -> None:
         nodes: Annotated[
             list[str],
             typer.Argument(
-                metavar="NODE", help="Cordoned all, then drained in this order.", autocompletion=names.nodes
+                metavar="NODE...", help="Cordoned all, then drained in this order.", autocompletion=names.nodes
             ),
         ],
         source: From,

@@ -29,7 +29,7 @@ def register(app: typer.Typer) -> None:
         *,
         pods: Annotated[
             list[str] | None,
-            typer.Argument(metavar="POD", help="NAMESPACE/NAME, or NAME with -n.", autocompletion=names.pods),
+            typer.Argument(metavar="[POD]...", help="NAMESPACE/NAME, or NAME with -n.", autocompletion=names.pods),
         ] = None,
         source: From,
         among: Among,

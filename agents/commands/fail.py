@@ -32,7 +32,7 @@ def register(app: typer.Typer) -> None:
         targets: Annotated[
             list[str] | None,
             typer.Argument(
-                metavar="node/NODE|host/HOST", help="They fail at the same time.", autocompletion=names.targets
+                metavar="[node/NODE|host/HOST]...", help="They fail at the same time.", autocompletion=names.targets
             ),
         ] = None,
         each: Annotated[
