@@ -30,7 +30,9 @@ MISTYPED = [
     pytest.param(
         ["check", "--zzz"], "underhost check: no such option: --zzz (see underhost check --help)", id="nothing like it"
     ),
-    pytest.param(["drain"], "underhost drain: missing argument 'NODE...' (see underhost drain --help)", id="no argument"),
+    pytest.param(
+        ["drain"], "underhost drain: missing argument 'NODE...' (see underhost drain --help)", id="no argument"
+    ),
     pytest.param(["replay", "--at"], "option '--at' requires an argument", id="an option without its value"),
     pytest.param(
         ["explain", "-o", "jsn"],
