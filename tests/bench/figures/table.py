@@ -262,7 +262,7 @@ ONE_REQUEST = (
     "publishing, the log and the cycle"
 )
 
-MILLION = "reading and checking the JSON is half of its CPU"
+MILLION = "reading and checking the JSON is two fifths of its CPU"
 CEILING = "a bare loop of confluent-kafka"
 EACH_RECORD = "Faust's step for each record: its queues, its acknowledgement, its event"
 SERVER = "the API server's own answer, which stands beside it"
@@ -443,7 +443,7 @@ BENCHES: Mapping[str, Bench] = {
                 "150,000 pods: whole command, s",
                 " s",
                 most=1.5,
-                limit="reading and checking the JSON is half of its CPU",
+                limit="reading and checking the JSON is two fifths of its CPU",
             ),
             work(
                 "150,000 pods: its CPU",
