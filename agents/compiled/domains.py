@@ -56,8 +56,7 @@ class Domains:
         else:
             values = [value for value in different if value is not None]
             known = dict(zip(values, range(len(values)), strict=True))
-            each: dict[str | None, int] = dict(zip((*values, None), (*range(len(values)), -1), strict=True))
-            codes = list(map(each.__getitem__, node_values))
+            codes = [-1 if value is None else known[value] for value in node_values]
         self.codes: IndexArray = np.array(codes, np.intp)
         self.code_list = codes
         self.code_of = known
@@ -65,7 +64,7 @@ class Domains:
         self.present: BoolArray = self.codes >= 0
         self.missing = not bool(self.present.all())
         self.ids = values
-        self.values = values if names is None else list(map(names.get, values, values))
+        self.values = values if names is None else [names.get(value, value) for value in values]
         self._grouped: tuple[IndexArray, IndexArray] | None = None
 
     def neighbours(self, nodes: IndexArray) -> tuple[IndexArray, IndexArray]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from underhost.agents.site.snapshot import Snapshot
+from underhost.schemas.records import NodeHost
 
 HOST, NODE = "host", "node"
 
@@ -36,18 +37,24 @@ def named_host(snapshot: Snapshot, name: str) -> str:
 
 def place_of(snapshot: Snapshot, node: str) -> SamePlace:
     """Where a node is: on its host where that is known; an absent node is a place of its own."""
-    joined = snapshot.node_hosts.get(node)
-    if joined is not None and joined.host and node in snapshot.nodes:
-        return SamePlace(HOST, joined.host, joined.host_name, named_host(snapshot, joined.host_name))
-    return SamePlace(NODE, node, node, f"node {node}")
+    host = _host_of(snapshot, node)
+    if host is None:
+        return SamePlace(NODE, node, node, f"node {node}")
+    return SamePlace(HOST, host.host, host.host_name, named_host(snapshot, host.host_name))
 
 
 def share(snapshot: Snapshot, one: str, other: str) -> bool:
-    """Whether `place_of` says the same of two different nodes."""
-    first, second = snapshot.node_hosts.get(one), snapshot.node_hosts.get(other)
-    if first is None or second is None or not first.host or first.host != second.host:
+    """Whether two different nodes are in one place, which `place_of` puts into words."""
+    first, second = _host_of(snapshot, one), _host_of(snapshot, other)
+    if first is None or second is None or first.host != second.host:
         return False
-    return first.host_name == second.host_name and one in snapshot.nodes and other in snapshot.nodes
+    return first.host_name == second.host_name
+
+
+def _host_of(snapshot: Snapshot, node: str) -> NodeHost | None:
+    """The host of a node that is there, None where it is unknown."""
+    joined = snapshot.node_hosts.get(node)
+    return joined if joined is not None and joined.host and node in snapshot.nodes else None
 
 
 def crowded(snapshot: Snapshot, on: Mapping[str, int], most: int) -> set[SamePlace]:
