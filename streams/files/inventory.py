@@ -117,14 +117,14 @@ def _check(value: dict[str, Any], inventory: Inventory, file: str) -> None:
 
 def _canonical(inventory: Inventory, file: str) -> Inventory:
     """The same inventory with hosts and VMs named by their ids, as vCenter does; by name where they have no id."""
-    hosts = [host.name for host in inventory.hosts]
+    named = Counter(host.name for host in inventory.hosts)
     ref_of_host = {host.name: host.ref for host in inventory.hosts} | {host.ref: host.ref for host in inventory.hosts}
     ref_of_vm = {vm.name: vm.ref for vm in inventory.vms} | {vm.ref: vm.ref for vm in inventory.vms}
     vms = []
     for index, vm in enumerate(inventory.vms):
         if vm.host and vm.host not in ref_of_host:
             what = f"{vm.host[:60]!r} is the id or name of no host of the inventory"
-        elif hosts.count(vm.host) > 1:
+        elif named[vm.host] > 1:
             what = f"{vm.host[:60]!r} is the name of several hosts: give the id"
         else:
             vms.append(replace(vm, host=ref_of_host.get(vm.host, "")))

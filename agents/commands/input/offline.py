@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 
 LOOK_AGAIN = 2.0
 """Seconds between two looks of `--watch`."""
-_MADE = 1_000_000  # objects between two collections: what is made of the input lives as long as the command, too
+_MADE = 5_000_000
+"""Objects between two collections: what is made of the input lives as long as the command, too. A million pods make
+three million."""
 
 
 @dataclass
