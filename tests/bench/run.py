@@ -13,6 +13,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -97,6 +98,7 @@ def _missing(bench: Bench) -> str:
 
 
 def _run(name: str, bench: Bench, commit: str) -> Run:
+    began = time.monotonic()
     with _arguments(bench) as arguments:
         before = pace()
         busy, spent = machine(), _spent()
@@ -115,7 +117,8 @@ def _run(name: str, bench: Bench, commit: str) -> Run:
             values[what] = float(found[0].replace(",", ""))
     others = max(0.0, (now[0] - busy[0] - used) / max(now[1] - busy[1], 0.01))
     day = f"{datetime.now(UTC):%Y-%m-%d}"
-    return Run(name, commit, day, values, round(others, 3), _machine(), round(sum(paces) / 2, 2))
+    taken = round(time.monotonic() - began, 1)
+    return Run(name, commit, day, values, round(others, 3), _machine(), round(sum(paces) / 2, 2), taken)
 
 
 @contextmanager

@@ -31,6 +31,9 @@ kube-scheduler's defaults: these stop looking once a tenth of 5,000 nodes fit.
 OLD = """
 A figure without that share was kept by hand before there were rows; the next run of its bench replaces it.
 """
+TOOK = """
+All runs on this page took {minutes} minutes together.
+"""
 TABLE = "| figure | target | measured | beside it | bench, commit | |\n|---|---|---|---|---|---|"
 
 
@@ -42,6 +45,8 @@ def page(runs: Sequence[Run]) -> str:
     parts = [HEAD.format(enough=ENOUGH, machines="; ".join(machines) or "2 processors")]
     if any(run.others is None for run in shown):
         parts.append(OLD)
+    elif shown and all(run.seconds is not None for run in shown):
+        parts.append(TOOK.format(minutes=amount(sum(run.seconds or 0.0 for run in shown) / 60)))
     for section in dict.fromkeys(bench.section for bench in BENCHES.values()):
         rows = [
             row

@@ -24,6 +24,7 @@ class Run(msgspec.Struct, frozen=True, omit_defaults=True):
         others: the share of all processors that others took meanwhile, 0 to 1; None where nobody looked.
         machine: what it ran on, in a few words.
         pace: how long a fixed loop took before and after it, beside pace 1 (`bench.pace`); None where nobody looked.
+        seconds: how long the run took on the clock, with all that it starts; None where nobody looked.
     """
 
     bench: str
@@ -33,6 +34,7 @@ class Run(msgspec.Struct, frozen=True, omit_defaults=True):
     others: float | None = None
     machine: str = ""
     pace: float | None = None
+    seconds: float | None = None
 
 
 def load(file: Path = KEPT) -> list[Run]:

@@ -26,6 +26,18 @@ def test_a_figure_that_was_measured_is_on_the_page_with_its_spread_and_verdict()
     )
 
 
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        pytest.param((60.0, 90.0, 120.0), ["All runs on this page took 4.5 minutes together."], id="each was timed"),
+        pytest.param((60.0, None, 120.0), [], id="one was not"),
+    ],
+)
+def test_the_page_says_how_long_its_runs_took_together(seconds: tuple[float | None, ...], said: list[str]) -> None:
+    runs = [msgspec.structs.replace(a_run(), seconds=one) for one in seconds]
+    assert [line for line in page(runs).splitlines() if "together" in line] == said
+
+
 def test_only_the_runs_of_a_benchs_newest_commit_count() -> None:
     runs = [a_run(commit="c1"), a_run("drs", "c1"), a_run(commit="c2"), a_run(commit="c2", value=2.0)]
     assert [run.values["150,000 pods: whole command, s"] for run in newest(runs, "check")] == [1.0, 2.0]
