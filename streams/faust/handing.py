@@ -17,6 +17,9 @@ AT_ONCE = 100
 """Records after which the event loop has a turn, as in Faust."""
 FETCH = 1.0
 """Seconds for which a fetch waits for records, as in Faust."""
+WHILE_FULL = 0.02
+"""The same while the queue of some partition is full: the fetch leaves it out, also once there is room again. A storm
+on one topic would stand still for most of each second."""
 
 
 class QuickHandOver:
@@ -36,7 +39,8 @@ class QuickHandOver:
         try:
             while not (this._stopped.is_set() or fetcher._stopped.is_set()):
                 await asyncio.sleep(0)  # a fetch need not wait
-                records, partitions = await this._wait_next_records(FETCH)
+                wait = WHILE_FULL if this._buffered_partitions else FETCH
+                records, partitions = await this._wait_next_records(wait)
                 if records is None or this.should_stop:
                     continue
                 if not this.flow_active:

@@ -219,6 +219,25 @@ async def test_a_full_queue_is_told_of_fausts_own_partition_not_of_the_drivers()
     assert {type(tp) for tp in (*consumer.full, *consumer.dropped)} == {TP}
 
 
+async def test_a_fetch_without_a_partition_whose_queue_is_full_ends_soon() -> None:
+    """The queue has room again long before the second for which a fetch waits, and this fetch does not look there."""
+    consumer, ended, waits = Consumer(), asyncio.Event(), list[float]()
+
+    async def fetch(timeout: float) -> tuple[dict[TP, list[Any]], set[TP]]:
+        waits.append(timeout)
+        if len(waits) == 1:
+            consumer._buffered_partitions.add(PODS)
+        elif len(waits) == 2:
+            consumer._buffered_partitions.discard(PODS)
+        else:
+            ended.set()
+        return {}, {NODES}
+
+    consumer._stopped, consumer._wait_next_records = asyncio.Event(), fetch  # type: ignore[attr-defined]
+    await consumer._drain_messages(SimpleNamespace(_stopped=ended))
+    assert waits == [1.0, 0.02, 1.0]
+
+
 async def test_much_that_is_done_is_committed_on_the_way() -> None:
     consumer = Consumer()
     consumer._n_acked = 3
