@@ -5,6 +5,7 @@ No label holds a name out of a cluster (a pod, a node): the number of series sta
 
 from collections import Counter as Count
 from functools import cache, partial
+from operator import attrgetter
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
@@ -14,6 +15,7 @@ from underhost.schemas.severities import SEVERITIES
 
 EQUAL, DIFFERENT, FAILED = "equal", "different", "failed"
 """Results of a self-check."""
+_severity = attrgetter("severity")
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
@@ -74,7 +76,7 @@ class Metrics:
         for result in (EQUAL, DIFFERENT, FAILED):  # a series has to be there before its first increase
             self.self_checks.labels(site, result)
         if decisions.findings is not None:
-            now = Count(finding.severity for finding in decisions.findings.open.values())
+            now = Count(map(_severity, decisions.findings.open.values()))
             for severity in SEVERITIES:
                 self.findings.labels(site, severity).set(now.get(severity, 0))
 

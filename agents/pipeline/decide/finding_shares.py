@@ -5,11 +5,11 @@ pod's namespace's, or that one's whose rule it is (`object`). Findings of nodes 
 ones those that are open already stay, so that none comes and goes because of others.
 """
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from underhost.agents.evaluate.findings import namespace_of
-from underhost.agents.site.owners import application_of
+from underhost.agents.site.owners import application_under, controller_of
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.records import Finding
 from underhost.schemas.severities import RANK
@@ -20,33 +20,35 @@ def within_shares(
     findings: Sequence[Finding], open_: Collection[str], snapshot: Snapshot, shares: Shares
 ) -> tuple[list[Finding], list[Capped]]:
     """The findings that are published, in their order, and who has more."""
-    counts = Counter(map(namespace_of, findings))
-    del counts[""]
-    least = shares.of_owner(shares.findings)
-    many = {namespace for namespace, count in counts.items() if count > least}
+    of_namespace: defaultdict[str, list[Finding]] = defaultdict(list)
+    for one in findings:
+        of_namespace[namespace_of(one)].append(one)
+    of_namespace.pop("", None)
     capped = [
         Capped("alerts", name, "", f"of its findings no more than {shares.alerts} fire as alerts at one time")
-        for name, count in sorted(counts.items())
-        if count > shares.alerts
+        for name, mine in sorted(of_namespace.items())
+        if len(mine) > shares.alerts
     ]
-    if not many:
+    left_out, most = set[str](), shares.of_owner(shares.findings)
+    for namespace, mine in sorted(of_namespace.items()):
+        if len(mine) > most:
+            owners = _owners(mine, snapshot)
+            if len(mine) > shares.findings or max(Counter(owners.values()).values()) > most:
+                mine.sort(key=lambda one: (RANK[one.severity], one.id not in open_, one.id))
+                left_out |= _left_out(namespace, mine, owners, shares, capped)
+    if not left_out:
         return list(findings), capped
-    left_out = set[str]()
-    for namespace in sorted(many):
-        mine = [one for one in findings if namespace_of(one) == namespace]
-        mine.sort(key=lambda one: (RANK[one.severity], one.id not in open_, one.id))
-        left_out |= _left_out(namespace, mine, snapshot, shares, capped)
     return [one for one in findings if one.id not in left_out], capped
 
 
 def _left_out(
-    namespace: str, mine: Iterable[Finding], snapshot: Snapshot, shares: Shares, capped: list[Capped]
+    namespace: str, mine: Iterable[Finding], owners: Mapping[str, str], shares: Shares, capped: list[Capped]
 ) -> set[str]:
-    """The ids beyond the shares, of findings the gravest first."""
+    """The ids beyond the shares, of findings the gravest first; `owners` by id."""
     left_out, kept, of_owner = set[str](), 0, Counter[str]()
     most = shares.of_owner(shares.findings)
     for one in mine:
-        owner = _owner(snapshot, one)
+        owner = owners[one.id]
         if of_owner[owner] >= most or kept >= shares.findings:
             who, number = ("", shares.findings) if kept >= shares.findings else (owner, most)
             said = Capped("findings", namespace, who, f"of its findings the gravest {number} are told")
@@ -59,10 +61,20 @@ def _left_out(
     return left_out
 
 
-def _owner(snapshot: Snapshot, finding: Finding) -> str:
-    """The application of the finding's pod, `Kind/name`; the pod itself where it has none."""
-    pod = snapshot.pods.get(finding.pod or "")
-    application = application_of(snapshot, pod) if pod is not None else None
-    if application is None:
-        return f"Pod/{(finding.pod or '').partition('/')[2]}"
-    return f"{application.kind}/{application.name}"
+def _owners(findings: Iterable[Finding], snapshot: Snapshot) -> dict[str, str]:
+    """By id, the application of each finding's pod, `Kind/name`; the pod itself where it has none."""
+    found: dict[str, str] = {}
+    names: dict[tuple[str, str, str], str] = {}  # an owner has many pods
+    for one in findings:
+        pod = snapshot.pods.get(one.pod or "")
+        owner = controller_of(pod.metadata.owner_references) if pod is not None else None
+        if pod is None or owner is None:
+            found[one.id] = f"Pod/{(one.pod or '').partition('/')[2]}"
+            continue
+        key = (owner.kind, pod.metadata.namespace, owner.name)
+        name = names.get(key)
+        if name is None:
+            application = application_under(snapshot, owner, pod.metadata.namespace)
+            name = names[key] = f"{application.kind}/{application.name}"
+        found[one.id] = name
+    return found

@@ -67,6 +67,7 @@ class PublishedFindings:
         open_, told = dict(self._open), {finding.id: finding for finding in findings}
         records = [tombstone(VIOLATIONS, finding_key(self._site, id_)) for id_ in self._due]
         changed = [id_ for id_, finding in told.items() if self._told.get(id_) is not finding]  # of thousands a few
+        gone = self._open.keys() - told.keys()
         for id_ in sorted(changed):
             before, event = self._open.get(id_), self._event(fitted(told[id_]), snapshot, now)
             if before is not None and _same(before, event):
@@ -79,7 +80,7 @@ class PublishedFindings:
             records.append(self._record(event))
             if before is not None:
                 self._updated[id_] = monotonic
-        for id_ in sorted(self._open.keys() - {finding.id for finding in findings}):
+        for id_ in sorted(gone):
             event = msgspec.structs.replace(open_.pop(id_), state=RESOLVED, updated_at=now, snapshot=dict(snapshot))
             records += [self._record(event), tombstone(VIOLATIONS, finding_key(self._site, id_))]
         self._looked_at = told

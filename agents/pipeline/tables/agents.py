@@ -52,6 +52,8 @@ Live = Callable[[Topic, str], Awaitable[Collection[str]]]
 OF_TARGETS = (topics.PLACEMENTS, topics.ACTIONS, topics.OUTCOMES)
 """Topics whose rows are kept under the key of the object that they are about, and end with it."""
 
+FORGET_EVERY = 600.0
+"""Seconds between two looks for commands of one kind that nobody needs any more: each reads all rows of commands."""
 SEVERAL = (topics.ACTIONS, topics.OUTCOMES)
 """Topics of several publishers, each with terms of its own lease: there a term tells nothing of another's."""
 
@@ -69,6 +71,8 @@ class Tables:
         self._late: defaultdict[str, set[bytes]] = defaultdict(set)
         """By topic, the keys whose newest record in the topic is a late one."""
         self._watchers: dict[str, list[Watcher]] = {}
+        self._forgot: dict[tuple[str, str], float] = {}
+        """When outdated commands were looked for last, by site and kind."""
         self._app = app
         self._tables: dict[str, Any] = {}
 
@@ -183,8 +187,10 @@ class Tables:
     def _forget_outdated(self, site: str, kind: str, now: float) -> None:
         """Some commands are kept by targets that do not come again: without this the table would grow for ever."""
         row = COMMANDS.get(kind)
-        if row is None or row.outdated is None:
+        last = self._forgot.get((site, kind))
+        if row is None or row.outdated is None or (last is not None and 0 <= now - last < FORGET_EVERY):
             return
+        self._forgot[site, kind] = now
         for key, value in self.rows(topics.ACTIONS, site):
             try:
                 action = decode_record(topics.ACTIONS, value)

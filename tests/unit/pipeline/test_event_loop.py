@@ -102,16 +102,28 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() >> 20
 
 
+def after_a_burst() -> list[bytes]:
+    """Rows that stay of 200 MiB: glibc gives back only what lies behind the last of them."""
+    return [bytes(4000) for _ in range(50_000)][::100]
+
+
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="only glibc keeps it")
 async def test_what_a_burst_of_records_has_needed_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_loop, "EVERY", 0.01)
-    burst = [bytes(4000) for _ in range(50_000)]
-    kept = burst[::100]  # rows among them: glibc gives back only what lies behind the last one
-    del burst
+    kept = after_a_burst()
     before = resident()
     keeping = asyncio.ensure_future(event_loop.keep_memory_low())
     async with asyncio.timeout(60):
-        while resident() > before - 100:  # noqa: ASYNC110 - of 200 MiB; nothing signals it
+        while resident() > before - 100:  # noqa: ASYNC110 - nothing signals it
             await asyncio.sleep(0.01)
     keeping.cancel()
     assert len(kept) == 500
+
+
+@pytest.mark.usefixtures("_thawed")
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="only glibc keeps it")
+def test_what_the_start_has_needed_is_given_back_once_it_is_ready() -> None:
+    kept = after_a_burst()
+    before = resident()
+    event_loop.settle()
+    assert (len(kept), resident() < before - 100) == (500, True)

@@ -122,6 +122,19 @@ async def test_evictions_of_pods_long_gone_are_forgotten(tables: Tables) -> None
     assert sorted(store) == [b"a/node//n1", b"a/pod/shop/new", b"a/pod/shop/young", b"b/pod/shop/old"]
 
 
+async def test_rows_are_looked_through_for_old_evictions_once_in_ten_minutes(tables: Tables) -> None:
+    """Of a site that leaves thousands of findings to a person twenty are told each second."""
+    store = tables._tables[ACTIONS.short] = StoredTable()
+    left = []
+    for second in (0, 599, 600):
+        store[b"a/pod/shop/old"] = eviction("2026-01-01T00:00:00.000Z")
+        new = message(b"a/pod/shop/new", eviction("2026-01-08T12:00:00.000Z"))
+        new.timestamp = 1_767_873_600.0 + second
+        await tables.keep(ACTIONS, new)
+        left.append(b"a/pod/shop/old" in store)
+    assert left == [False, True, False]
+
+
 async def test_a_command_with_an_id_of_other_content_takes_nobodys_row(
     tables: Tables,
 ) -> None:
