@@ -7,7 +7,7 @@ stands for a while after it was said last: nobody says that somebody has come to
 from collections.abc import Collection, Iterable, Sequence
 
 from underhost.agents.evaluate.findings import tenant_finding
-from underhost.agents.pipeline.decide.finding_shares import within_shares
+from underhost.agents.pipeline.decide.finding_shares import FindingShares
 from underhost.agents.sinks.orders import REFUSED
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.records import Finding, Outcome
@@ -25,7 +25,7 @@ class Tenants:
     """
 
     def __init__(self, site: str, shares: Shares | None = None) -> None:
-        self._site, self._shares = site, shares or Shares()
+        self._site, self._shares = site, FindingShares(shares or Shares())
         self._said: dict[tuple[str, str, str], tuple[Capped, float]] = {}
         self._capped: list[Capped] = []
         self.due: float | None = None
@@ -47,7 +47,7 @@ class Tenants:
         self, findings: Sequence[Finding], open_: Collection[str], snapshot: Snapshot, now: float
     ) -> list[Finding]:
         """What is published of the findings, of which those with the ids `open_` are; and everybody who has more."""
-        kept, capped = within_shares(findings, open_, snapshot, self._shares)
+        kept, capped = self._shares.within(findings, open_, snapshot)
         return [*kept, *self.findings(now, capped)]
 
     def findings(self, now: float, more: Iterable[Capped] = ()) -> list[Finding]:

@@ -44,9 +44,8 @@ LOOK = 1.0
 """Seconds between two looks: nothing here is as urgent as a binding."""
 AGAIN = 60.0
 """Seconds after which a finding that no eviction could end is thought through again."""
-EFFORT, GO_ON = 32, 0.25
-"""Evictions that are thought through to the end in one look, and seconds until the next look where more are to be: each
-takes some 4 ms, and what else changes waits meanwhile."""
+EFFORT = 128
+"""Evictions that are thought through to the end in one look."""
 LOST = 90.0
 """Seconds after which a command without an outcome counts as lost."""
 LONGEST = 600.0
@@ -57,7 +56,7 @@ AFTER_REFUSAL = 600.0
 """Seconds after which a refused eviction is tried again: its reason rarely goes by itself."""
 SAY_AGAIN = 86_400.0
 """Seconds after which it is said again that a finding is left to a person; this keeps the guard's memory, too."""
-SAID = 5
+SAID = 20
 """Refusals in one look."""
 
 
@@ -281,7 +280,6 @@ class EvictionDecider(Decider):
             else:
                 actions.append(self._begin(look, each, now))
         if repairs.exhausted:
-            self._look_at = now + GO_ON
             self._wake(self._look_at, now)  # what was in vain is left out then
         return actions + list(self._refusals(look, refusals, now))
 

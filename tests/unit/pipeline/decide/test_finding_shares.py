@@ -1,11 +1,13 @@
 """One tenant has its share of the open findings; nobody else's are left out for it."""
 
+import random
 from typing import Any
 
+import msgspec
 import pytest
 from support.build import a_pod, a_site
 
-from underhost.agents.pipeline.decide.finding_shares import within_shares
+from underhost.agents.pipeline.decide.finding_shares import FindingShares
 from underhost.schemas.records import Finding
 from underhost.schemas.shares import Capped, Shares
 
@@ -23,7 +25,7 @@ def finding(id_: str, pod: str | None, severity: str = "violation", **more: Any)
 def shown(
     findings: list[Finding], shares: Shares, open_: frozenset[str] = frozenset()
 ) -> tuple[list[str], list[Capped]]:
-    kept, capped = within_shares(findings, open_, SITE, shares)
+    kept, capped = FindingShares(shares).within(findings, open_, SITE)
     return [one.id for one in kept], capped
 
 
@@ -81,3 +83,21 @@ def test_what_is_beyond_a_share_is_not_told(
 def test_of_equally_grave_ones_those_that_are_open_stay() -> None:
     found = [finding(f"b{at}", f"evil/b-{at}") for at in range(5)]
     assert shown(found, Shares(findings=2, owner=100), frozenset({"b3", "b4"}))[0] == ["b3", "b4"]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_who_has_how_many_is_followed(seed: int) -> None:
+    """From one evaluation to the next findings come, go, change, and become another namespace's."""
+    pick, shares = random.Random(seed), Shares(findings=6, owner=50, alerts=4)
+    followed, now = FindingShares(shares), dict[str, Finding]()
+    for _ in range(30):
+        for _ in range(pick.randrange(6)):
+            at = pick.randrange(9)
+            pod = pick.choice([f"evil/w-{at}", f"evil/b-{at}", f"shop/db-{at}", None])
+            now[f"f{pick.randrange(25)}"] = finding("", pod, pick.choice(["violation", "physical"]))
+        for id_ in pick.sample(sorted(now), min(len(now), pick.randrange(4))):
+            del now[id_]
+        now = {id_: one if one.id == id_ else msgspec.structs.replace(one, id=id_) for id_, one in now.items()}
+        open_ = frozenset(pick.sample(sorted(now), len(now) // 2))
+        found = list(now.values())
+        assert followed.within(found, open_, SITE) == FindingShares(shares).within(found, open_, SITE)
