@@ -265,7 +265,10 @@ ONE_REQUEST = (
 MILLION = "reading and checking the JSON is two fifths of its CPU"
 CEILING = "a bare loop of confluent-kafka"
 EACH_RECORD = "Faust's step for each record: its queues, its acknowledgement, its event"
-SERVER = "the API server's own answer, which stands beside it"
+SERVER = (
+    "the API server's own answer, which stands beside it; on a large site evictions for all findings, too, "
+    "which are thought through once a minute"
+)
 UNDER_WAY = "a change waits for the evaluation under way and its rest (four times that, 200 ms at most)"
 FIRST_START = "a third is the way of a record to its table, a quarter publishing, a fifth the list"
 RESTART = "a quarter is the list over TLS, a quarter the rows of the tables: each is decoded once"
