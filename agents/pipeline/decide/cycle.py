@@ -36,7 +36,8 @@ SHARE = 4
 def begins_by(first: float, ended: float, cost: float) -> float:
     """When an evaluation begins though changes do not pause.
 
-    `first`: when the first of them came; `ended`: when the last evaluation did; `cost`: the seconds that it took.
+    `first`: when the first of them came; `ended`: when the last evaluation did; `cost`: the seconds that it took,
+    without those of publishing it.
     """
     rest = min(LIMIT, SHARE * cost)
     return min(first + LIMIT, max(first + QUIET, ended + rest))
@@ -148,7 +149,7 @@ class SiteCycle:
 
     async def _decide(self, changed: bool) -> None:
         evaluation = self._evaluation = self._evaluation or self._begin(self._site)
-        outcomes, self._outcomes, began = self._outcomes, [], time.monotonic()
+        outcomes, self._outcomes = self._outcomes, []
         snapshot = self._sites.snapshot(self._site)
         at = rfc3339(self._sites.state(self._site).as_of or time.time())
         changed = self._look() or changed
@@ -161,8 +162,7 @@ class SiteCycle:
         if decided.records:
             await publish_until_taken(self._publisher, decided.records, f"decisions of site {self._site}")
         evaluation.commit(decided)
-        self._ended = time.monotonic()
-        self._cost = self._ended - began
+        self._ended, self._cost = time.monotonic(), took  # a broker that is slow to answer takes no processor
         self._run.decided(self._site, decided, took)
 
     def _look(self) -> bool:

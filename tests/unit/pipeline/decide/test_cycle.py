@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 from support.fakes.pipeline import FakeCluster, FakeEvaluator
 
+from underhost.agents.pipeline.decide import cycle
 from underhost.agents.pipeline.decide.cycle import SiteCycle, begins_by
 from underhost.agents.pipeline.decide.evaluation import Evaluation, SiteMemory
 from underhost.agents.pipeline.decide.label_stale import StaleLabels, StalePods
@@ -95,6 +96,7 @@ class Run(RunState):
 
     def decided(self, site: str, decisions: Decisions, seconds: float) -> None:
         """See `RunState`."""
+        self._site.took = seconds
         self._site.decided.put_nowait(decisions)
 
 
@@ -104,6 +106,7 @@ class Site:
     def __init__(self, evaluator: FakeEvaluator, publisher: FlakyPublisher) -> None:
         self.evaluator, self.publisher = evaluator, publisher
         self.deciders: list[Decider] = []
+        self.took = 0.0
         self.cluster = FakeCluster(site=SITE)
         self.cluster.node("n1")
         self.sites = Sites(SOURCE_TOPICS, (), partition_of=lambda site: 0, sources=lambda state: frozenset())
@@ -192,6 +195,25 @@ async def test_changes_that_never_pause_do_not_starve_the_evaluation() -> None:
 )
 def test_changes_without_a_pause_wait_for_a_rest_after_an_evaluation(ended: float, cost: float, begins: float) -> None:
     assert begins_by(10.0, ended, cost) == pytest.approx(begins)
+
+
+async def test_a_rest_is_after_what_evaluating_took_not_after_the_brokers_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rested: list[float] = []
+
+    def spy(first: float, ended: float, cost: float) -> float:
+        rested.append(cost)
+        return begins_by(first, ended, cost)
+
+    monkeypatch.setattr(cycle, "begins_by", spy)
+    async with a_site() as site:
+        site.pod("first")
+        await site.next()
+        took = site.took
+        site.pod("second")
+        await site.next()
+        assert rested == [0.0, took]
 
 
 async def test_a_change_during_an_evaluation_leads_to_the_next_one() -> None:
