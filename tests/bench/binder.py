@@ -7,7 +7,8 @@ runs, has listed everything and has bound a pod; then its process is stopped (SI
 let go on (SIGCONT): the clock runs from there to the last binding in the API server's audit log. So what creates the
 pods takes no processor from either, and reading, deciding and binding are all measured. KWOK leaves the pods as they
 are bound: what kubelets would do to them is no part of either. Last, in one process of ours, plain pods in a namespace
-whose bindings carry the host label and in one that is labelled not to get it. Prints `name<TAB>value` lines.
+whose bindings carry the host label and in one that is labelled not to get it. Prints `name<TAB>value` lines, those of
+each round behind `run`.
 
 Arguments: the folder of the real parts, then optionally nodes, pods and rounds.
 """
@@ -22,8 +23,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from statistics import median
 
+from bench.rounds import tell
 from bench.usage import cpu_of, peak_of
 from support.processes.crowd import Object, WriteLog, create, inventory
 from support.processes.kube import Kube, start_kube
@@ -146,17 +147,11 @@ class Bench:
             eventually(f"{left} are gone", lambda left=left: self._delete(left), 300)
         return figures
 
-    def labels(self, pods: int, rounds: int) -> dict[str, float]:
-        """What it costs to tell each pod its host: the middle of the ratios, each within one process of ours."""
-        ratios: dict[str, list[float]] = {what: [] for what in (CPU, SERVER_CPU, WRITES)}
-        for number in range(rounds):
-            with self.ours() as scheduler:
-                found = {
-                    told: self.measure(scheduler, False, pods, told) for told in (number % 2 == 0, number % 2 == 1)
-                }
-            for what, ratio in ratios.items():
-                ratio.append(found[True][what] / found[False][what])
-        return {what: median(ratio) for what, ratio in ratios.items()}
+    def labels(self, pods: int, number: int) -> dict[str, float]:
+        """What it costs to tell each pod its host: ratios within one process of ours."""
+        with self.ours() as scheduler:
+            found = {told: self.measure(scheduler, False, pods, told) for told in (number % 2 == 0, number % 2 == 1)}
+        return {what: found[True][what] / found[False][what] for what in (CPU, SERVER_CPU, WRITES)}
 
     def _delete(self, path: str) -> bool:
         with suppress(OSError):  # deleting thousands takes the server longer than a request may last
@@ -205,34 +200,29 @@ def one_server(parts: Path, nodes: int) -> Iterator[Bench]:
 
 
 def main() -> None:
-    """Measure and print: the middle of the rounds, and the middle of their ratios."""
+    """Measure and print each round."""
     parts = Path(sys.argv[1])
     nodes, pods, rounds = map(int, sys.argv[2:5] or ("1000", "3000", "3"))
-    found: dict[tuple[str, bool], list[dict[str, float]]] = {}
     with one_server(parts, nodes) as bench:
-        for number in range(rounds):
-            # Side by side in time, and each first as often as the other: what else the machine does changes.
-            order = (bench.upstream, bench.ours) if number % 2 == 0 else (bench.ours, bench.upstream)
-            for apart in (False, True):
-                for who in order:
-                    with who() as scheduler:
-                        found.setdefault((scheduler, apart), []).append(bench.measure(scheduler, apart, pods))
-        labels = bench.labels(pods, rounds)
+        tell([one_round(bench, pods, number) for number in range(rounds)])
+
+
+def one_round(bench: Bench, pods: int, number: int) -> dict[str, float]:
+    """The figures of one round, by the name of their line."""
+    found: dict[str, float] = {}
+    # Side by side in time, and each first as often as the other: what else the machine does changes.
+    order = (("kube-scheduler", bench.upstream), ("underhost", bench.ours))
     for apart, title in ((False, "plain"), (True, "host anti-affinity")):
-        theirs, mine = found["default-scheduler", apart], found["underhost", apart]
-        for scheduler, figures in (("kube-scheduler", theirs), ("underhost", mine)):
-            for what in figures[0]:
-                values = [each[what] for each in figures]
-                spread = f" ({min(values):.0f}-{max(values):.0f})" if what == RATE else ""
-                print(f"{title}: {scheduler}, {what}\t{median(values):.1f}{spread}")
-            print(
-                f"{title}: {scheduler}, its own CPU, ms a pod\t{median(one[CPU] for one in figures) / pods * 1e3:.2f}"
-            )
-        ratios = [one[RATE] / other[RATE] for one, other in zip(mine, theirs, strict=True)]
-        print(f"{title}: ratio, each round\t{' '.join(f'{ratio:.2f}' for ratio in ratios)}")
-        print(f"{title}: ratio\t{median(ratios):.2f}")
-    for what, ratio in labels.items():
-        print(f"labels in bindings: {what}, with to without\t{ratio:.3f}")
+        rates = {}
+        for name, who in order if (number + apart) % 2 == 0 else reversed(order):
+            with who() as scheduler:
+                figures = bench.measure(scheduler, apart, pods)
+            found |= {f"{title}: {name}, {what}": value for what, value in figures.items()}
+            found[f"{title}: {name}, its own CPU, ms a pod"] = figures[CPU] / pods * 1e3
+            rates[name] = figures[RATE]
+        found[f"{title}: ratio"] = rates["underhost"] / rates["kube-scheduler"]
+    labels = bench.labels(pods, number)
+    return found | {f"labels in bindings: {what}, with to without": ratio for what, ratio in labels.items()}
 
 
 if __name__ == "__main__":

@@ -22,14 +22,14 @@ from pathlib import Path
 from bench.figures.measured import measured
 from bench.figures.page import PAGE, amount, page, verdict
 from bench.figures.runs import ENOUGH, Run, load, newest, save, with_run
-from bench.figures.table import BENCHES, BROKER, CHROMIUM, GO, PARTS, Bench
+from bench.figures.table import BENCHES, BROKER, CHROMIUM, GO, PARTS, ROUNDS, Bench
 from bench.pace import pace
+from bench.rounds import read
 from bench.usage import machine
 from support.commits import ROOT
 from support.processes.kafka import KafkaProcess
 from support.processes.parts import built_parts
 
-NUMBER = re.compile(r"-?\d[\d,]*(\.\d+)?")
 ALL = "all"
 
 
@@ -77,12 +77,15 @@ def _measure(name: str, runs: list[Run], commit: str, enough: int) -> list[Run]:
     made = sum(run.commit == commit for run in newest(runs, name))
     if made >= enough:
         print(f"{name}: has {made} runs at {commit}", flush=True)
-    for number in range(made, enough):
-        print(f"{name}, run {number + 1} of {enough}: {bench.what}", flush=True)
-        run = _run(name, bench, commit)
-        runs = with_run(runs, run)
+    while made < enough:
+        rounds = enough - made if ROUNDS in bench.arguments else 1
+        told = f"{made + 1}" if rounds == 1 else f"{made + 1} to {enough}"
+        print(f"{name}, run {told} of {enough}: {bench.what}", flush=True)
+        for run in _run(name, bench, commit, rounds):
+            runs = with_run(runs, run)
+            _tell(bench, run)
         save(runs)
-        _tell(bench, run)
+        made += rounds
     return runs
 
 
@@ -97,9 +100,10 @@ def _missing(bench: Bench) -> str:
     return ""
 
 
-def _run(name: str, bench: Bench, commit: str) -> Run:
+def _run(name: str, bench: Bench, commit: str, rounds: int) -> list[Run]:
+    """So many runs of one process."""
     began = time.monotonic()
-    with _arguments(bench) as arguments:
+    with _arguments(bench, rounds) as arguments:
         before = pace()
         busy, spent = machine(), _spent()
         done = subprocess.run(
@@ -109,23 +113,20 @@ def _run(name: str, bench: Bench, commit: str) -> Run:
         paces = (before, pace())
     if done.returncode != 0:
         sys.exit(f"{name} failed:\n{done.stderr[-3000:]}")
-    values = {}
-    for line in done.stdout.splitlines():
-        what, _, said = line.partition("\t")
-        found = NUMBER.match(said.strip())
-        if found is not None:
-            values[what] = float(found[0].replace(",", ""))
+    found = read(done.stdout)
+    if len(found) != rounds:
+        sys.exit(f"{name}: {len(found)} runs were printed of {rounds}")
     others = max(0.0, (now[0] - busy[0] - used) / max(now[1] - busy[1], 0.01))
     day = f"{datetime.now(UTC):%Y-%m-%d}"
-    taken = round(time.monotonic() - began, 1)
-    return Run(name, commit, day, values, round(others, 3), _machine(), round(sum(paces) / 2, 2), taken)
+    quick, taken = round(sum(paces) / 2, 2), round((time.monotonic() - began) / rounds, 1)
+    return [Run(name, commit, day, values, round(others, 3), _machine(), quick, taken) for values in found]
 
 
 @contextmanager
-def _arguments(bench: Bench) -> Iterator[list[str]]:
+def _arguments(bench: Bench, rounds: int) -> Iterator[list[str]]:
     """The bench's arguments, with an Apache Kafka that runs meanwhile where they want one."""
     parts, _ = built_parts() if {PARTS, BROKER} & set(bench.arguments) else (None, "")
-    given = {PARTS: str(parts)}
+    given = {PARTS: str(parts), ROUNDS: str(rounds)}
     if BROKER not in bench.arguments or parts is None:
         yield [given.get(argument, argument) for argument in bench.arguments]
         return

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
-PARTS, BROKER = "{parts}", "{broker}"
-"""Arguments that stand for the folder of the real parts, and for the address of an Apache Kafka that is started."""
+PARTS, BROKER, ROUNDS = "{parts}", "{broker}", "{rounds}"
+"""Arguments that stand for the folder of the real parts, for the address of an Apache Kafka that is started, and for
+how many runs the bench makes over one set-up."""
 A_SECOND = " a second"
 GO, CHROMIUM = "go", "chromium"
 """Programs without which a bench is left out."""
@@ -171,20 +172,13 @@ def _pipeline(transport: str, argument: str, limit: str = "") -> Bench:
     )
 
 
-def _latency(nodes: int, apps: int, hosts: int, most: float) -> Bench:
-    size = f"{nodes:,} nodes, {apps * 20:,} pods"
+def _latency(size: str, most: float) -> tuple[Figure, ...]:
     line, answer = "100 writes a second: to the finding", "100 writes a second: the API server's answer"
     halves, tails = (("the server's answer to it", f"{answer}, {at}, ms", " ms") for at in ("p50", "p99"))
-    return Bench(
-        CHANGES,
-        "latency",
-        f"100 pods of 5.8 KB patched a second at a real API server, findings read from Apache Kafka: {size}",
-        (
-            Figure(f"write to finding, 100 a second, {size}, p50", f"{line}, p50, ms", " ms", beside=halves),
-            Figure("the same, p99", f"{line}, p99, ms", " ms", most=most, beside=tails, limit=SERVER),
-            Figure("processors of that worker", "100 writes a second: processors of the worker", ""),
-        ),
-        (PARTS, BROKER, str(nodes), str(apps), str(hosts)),
+    return (
+        Figure(f"write to finding, 100 a second, {size}, p50", f"{line}, p50, ms", " ms", beside=halves),
+        Figure(f"the same, {size}, p99", f"{line}, p99, ms", " ms", most=most, beside=tails, limit=SERVER),
+        Figure(f"processors of that worker, {size}", "100 writes a second: processors of the worker", ""),
     )
 
 
@@ -378,12 +372,18 @@ BENCHES: Mapping[str, Bench] = {
         ),
         (BROKER, "5000", "150000", "40000"),
     ),
-    "latency": _latency(1_000, 500, 96, 60),
-    "latency-large": _latency(5_000, 7_500, 512, 120),
-    "large-start": Bench(
+    "latency": Bench(
         CHANGES,
-        "large_start",
-        "5,000 nodes and 150,000 pods of 5.8 KB in a real API server, topics on Apache Kafka, until it is ready",
+        "cluster.latency",
+        "100 pods of 5.8 KB patched a second at a real API server, findings read from Apache Kafka: 1,000 nodes",
+        _latency("1,000 nodes, 10,000 pods", 60),
+        (PARTS, BROKER, "1000", "500", "96", ROUNDS),
+    ),
+    "large": Bench(
+        CHANGES,
+        "cluster.large",
+        "5,000 nodes and 150,000 pods of 5.8 KB in a real API server, topics on Apache Kafka: starts, then 100 patches "
+        "a second",
         (
             work(
                 "first start of a large site: CPU", "a large site: first start, CPU s", " s", most=30, limit=FIRST_START
@@ -415,8 +415,9 @@ BENCHES: Mapping[str, Bench] = {
                 "a day: records of the changelog then",
                 beside=("changes", "a day: changes", ""),
             ),
+            *_latency("5,000 nodes, 150,000 pods", 120),
         ),
-        (PARTS, BROKER, "5000", "7500", "5000000"),
+        (PARTS, BROKER, "5000", "7500", "512", "5000000", ROUNDS),
     ),
     "fleet": Bench(
         CHANGES,
@@ -473,6 +474,7 @@ BENCHES: Mapping[str, Bench] = {
             Figure("a million pods: its memory", "a million pods: check, memory, MiB", " MiB", most=2_048),
             work("a pod moved among them, judged again, p50", "a million pods: a pod moved, p50 ms", " ms", most=1),
         ),
+        (ROUNDS,),
     ),
     "curve": Bench(
         OFFLINE,
@@ -506,6 +508,7 @@ BENCHES: Mapping[str, Bench] = {
             ),
             Figure("memory of that", "each of 1,250 hosts with HA: memory, MiB", " MiB"),
         ),
+        (ROUNDS,),
     ),
     "repair": Bench(
         OFFLINE,
@@ -575,12 +578,12 @@ BENCHES: Mapping[str, Bench] = {
     "binder": Bench(
         WRITES,
         "binder",
-        "3,000 pods bound on 1,000 nodes beside the real kube-scheduler 1.36, its QPS lifted, one API server; 3 rounds",
+        "3,000 pods bound on 1,000 nodes beside the real kube-scheduler 1.36, its QPS lifted, one API server",
         (
             *_bound("plain", 1.8),
             *_bound("host anti-affinity", 3),
         ),
-        (PARTS,),
+        (PARTS, "1000", "3000", ROUNDS),
     ),
     "extender": _extender(50),
     "extender-quiet": _extender(0),

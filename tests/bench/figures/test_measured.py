@@ -11,8 +11,8 @@ from bench.figures.measured import files_of
         pytest.param("stream", ["pace.py", "pipeline.py", "stream.py", "usage.py"], id="what it imports"),
         pytest.param("offline.check", ["offline/check.py", "pace.py", "usage.py"], id="in a room"),
         pytest.param(
-            "latency",
-            ["history.py", "large_start.py", "latency.py", "pace.py", "usage.py"],
+            "cluster.latency",
+            ["cluster/latency.py", "cluster/worker.py", "pace.py", "rounds.py", "usage.py"],
             id="and what that imports, but no other bench",
         ),
     ],

@@ -25,7 +25,7 @@ ROUNDS, CHANGES = 3, 100
 def main() -> None:
     """Measure and print."""
     checks = {times: _check(site) for times, site in SIZES.items()}
-    changes = {times: moved(site) for times, site in SIZES.items()}
+    changes = {times: moves(site, 1)[0] for times, site in SIZES.items()}
     for times in SIZES:
         print(f"check at {times}×: CPU s\t{checks[times]:.2f}")
     print(f"check: slope from 4× to 16×\t{_slope(checks):.2f}")
@@ -41,11 +41,15 @@ def _check(site: LargeSite) -> float:
         return min(usage_of(command).cpu for _ in range(ROUNDS))
 
 
-def moved(size: LargeSite) -> float:
-    """Milliseconds of CPU, p50, until a resident evaluator of that site has judged a pod that moved."""
+def moves(size: LargeSite, rounds: int) -> list[float]:
+    """Milliseconds of CPU, p50, until a resident evaluator of that site has judged a pod that moved; of each round."""
     made, resident = Site(size), Evaluator(Options())
     resident.update(made.snapshot)
     gc.collect()
+    return [_moved(made, resident) for _ in range(rounds)]
+
+
+def _moved(made: Site, resident: Evaluator) -> float:
     spent = []
     for _ in range(CHANGES):
         before = made.snapshot  # freeing its references is not what is measured

@@ -1,7 +1,7 @@
 """How long is a plan? A drain beside a check of the same files: 5,000 nodes on 512 hosts, 150,000 pods, 750 budgets.
 
-Prints `name<TAB>value` lines. The dump is that of `support.sites.large`, with a budget for every tenth application, so
-that drains go in steps.
+Prints `name<TAB>value` lines, those of each round (an argument) behind `run`. The dump is that of
+`support.sites.large`, with a budget for every tenth application, so that drains go in steps.
 """
 
 import sys
@@ -9,11 +9,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from bench.rounds import tell
 from bench.usage import usage_of
 from support.processes.underhost import UNDERHOST
 from support.sites.large import LargeSite
 
-ROUNDS = 2
 MANY = 1_250  # hosts of four nodes each
 PLANS = {
     "drain of a node": ["drain", "n0001"],
@@ -25,33 +25,35 @@ PLANS = {
 
 
 def main() -> None:
-    """Measure and print."""
-    with tempfile.TemporaryDirectory() as folder:
+    """Measure and print each round."""
+    rounds = int((sys.argv[1:] or ["1"])[0])
+    with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
         site = LargeSite()
-        dump, inventory = site.write(Path(folder), _budgets(site.apps))
-        given = ["-f", str(dump), "--inventory", str(inventory), "-o", "json"]
-        check = _least([UNDERHOST, "check", *given])
-        print(f"check: whole command, CPU s\t{check[0]:.2f}")
-        for name, plan in PLANS.items():
-            cpu, memory = _least([UNDERHOST, *plan, *given])
-            print(f"{name}: CPU s\t{cpu:.2f}")
-            print(f"{name}: CPU / check's\t{cpu / check[0]:.2f}")
-            print(f"{name}: memory, MiB\t{memory:.0f}")
-        each = usage_of([UNDERHOST, "fail", "--each", "host", *given])
-        print(f"each of 512 hosts with HA: CPU s\t{each.cpu:.1f}")
-        print(f"each of 512 hosts with HA: CPU / check's\t{each.cpu / check[0]:.1f}")
-        dump, inventory = LargeSite(hosts=MANY).write(Path(folder))
-        command = [UNDERHOST, "fail", "--each", "host", "-f", str(dump), "--inventory", str(inventory), "-o", "json"]
-        each = usage_of(command)
-        print(f"each of {MANY:,} hosts with HA: CPU s\t{each.cpu:.1f}")
-        print(f"each of {MANY:,} hosts with HA: s\t{each.wall:.1f}")
-        print(f"each of {MANY:,} hosts with HA: memory, MiB\t{each.memory:.0f}")
+        given, many = (
+            ["-f", str(dump), "--inventory", str(inventory), "-o", "json"]
+            for dump, inventory in (
+                site.write(Path(one), _budgets(site.apps)),
+                LargeSite(hosts=MANY).write(Path(other)),
+            )
+        )
+        tell([_round(given, many) for _ in range(rounds)])
 
 
-def _least(command: list[str]) -> tuple[float, float]:
-    """(CPU seconds, MiB) of the quickest of some runs."""
-    runs = [usage_of(command) for _ in range(ROUNDS)]
-    return min(run.cpu for run in runs), min(run.memory for run in runs)
+def _round(given: list[str], many: list[str]) -> dict[str, float]:
+    """The figures of every plan, by the name of their line; `many`: the arguments of the site of more hosts."""
+    check = usage_of([UNDERHOST, "check", *given]).cpu
+    found = {"check: whole command, CPU s": check}
+    for name, plan in PLANS.items():
+        used = usage_of([UNDERHOST, *plan, *given])
+        found |= {f"{name}: CPU s": used.cpu, f"{name}: CPU / check's": used.cpu / check}
+        found[f"{name}: memory, MiB"] = used.memory
+    each = usage_of([UNDERHOST, "fail", "--each", "host", *given])
+    found |= {
+        "each of 512 hosts with HA: CPU s": each.cpu,
+        "each of 512 hosts with HA: CPU / check's": each.cpu / check,
+    }
+    each, title = usage_of([UNDERHOST, "fail", "--each", "host", *many]), f"each of {MANY:,} hosts with HA"
+    return found | {f"{title}: CPU s": each.cpu, f"{title}: s": each.wall, f"{title}: memory, MiB": each.memory}
 
 
 def _budgets(apps: int) -> list[dict[str, Any]]:
@@ -67,4 +69,4 @@ def _budgets(apps: int) -> list[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

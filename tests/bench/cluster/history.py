@@ -1,4 +1,4 @@
-"""A day of changes in the topics of a site whose worker has read them and was killed: what its restart finds there.
+"""What a broker holds of the past of a site: a day of changes that its killed worker had read, or nothing.
 
 In: the topics as a first start has left them. Out: so many records more of pods, in the topic and in the changelog of
 the worker's table, with the offset of its group behind them. They are copies of what is there, so that the last state
@@ -7,13 +7,15 @@ their age, and the broker compacts them meanwhile.
 """
 
 import time
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from typing import Any, NamedTuple
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
     Consumer,
     ConsumerGroupTopicPartitions,
+    KafkaError,
     KafkaException,
     Message,
     Producer,
@@ -51,6 +53,18 @@ def add_history(server: str, site: str, partitions: int, changes: int) -> Histor
         _repeat(server, place, rounds)
     _commit(server, app_id(ALL, site), TopicPartition(topic.topic, topic.partition, _end(server, topic)))
     return History(rounds * pods, _settled(server, table))
+
+
+def forget(server: str, site: str) -> None:
+    """Leave no topic and no offset of the site's worker: it was killed, and its next start is the first one."""
+    admin, group = AdminClient({"bootstrap.servers": server}), app_id(ALL, site)
+    _wait(lambda: _done(admin.delete_consumer_groups([group])), KafkaError.GROUP_ID_NOT_FOUND)
+    topics = [name for name in admin.list_topics(timeout=30).topics if not name.startswith("__")]
+    if topics:
+        _done(admin.delete_topics(topics))
+    until = time.monotonic() + PATIENCE
+    while not {*topics}.isdisjoint(admin.list_topics(timeout=30).topics) and time.monotonic() < until:
+        time.sleep(LOOK)
 
 
 def _repeat(server: str, place: TopicPartition, rounds: int) -> None:
@@ -112,13 +126,25 @@ def _consumer(server: str) -> Consumer:
 
 def _commit(server: str, group: str, place: TopicPartition) -> None:
     """The group has read as far as that; waits until its killed worker is no member any more."""
-    admin, until = AdminClient({"bootstrap.servers": server}), time.monotonic() + PATIENCE
+    admin = AdminClient({"bootstrap.servers": server})
+    _wait(lambda: _done(admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, [place])])))
+
+
+def _wait(ask: Callable[[], None], done: int | None = None) -> None:
+    """Ask until the broker says yes, or that there is nothing to do: it refuses while a group has a member."""
+    until = time.monotonic() + PATIENCE
     while True:
-        [answer] = admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, [place])]).values()
         try:
-            answer.result()
-            return
-        except KafkaException:
+            return ask()
+        except KafkaException as error:
+            if error.args[0].code() == done:
+                return
             if time.monotonic() > until:
                 raise
             time.sleep(LOOK)
+
+
+def _done(answers: Mapping[Any, "Future[Any]"]) -> None:
+    """Raises KafkaException for what was refused."""
+    for answer in answers.values():
+        answer.result()

@@ -1,35 +1,39 @@
-"""The first start of a worker over a large site, and its restart after a `kill -9`: CPU, seconds and memory.
+"""A worker of all agents over a real API server with many pods of real size, its topics on an Apache Kafka.
 
-`bench.large_start PARTS SERVER [NODES APPS [CHANGES]]`. Prints `name<TAB>value` lines. A real API server has 5,000
-nodes and 150,000 pods of 5.8 KB (`support.sites.real_size`), the topics are on an Apache Kafka, the VMs in an
-inventory. A worker of all agents runs until `/readyz` says that it is: everything is listed, on its topics, in its
-tables, and judged. With CHANGES it is restarted once more, after a day of so many changes (`bench.history`).
+In: a site and a broker. Out: the server, filled; the worker's configuration; and the worker once `/readyz` says that
+everything is listed, on its topics, in its tables, and judged. The VMs are in an inventory.
 """
 
 import json
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from bench.history import add_history
 from bench.usage import cpu_of
 from support.processes.crowd import fill
 from support.processes.kube import Kube, start_kube
-from support.processes.ports import free_ports
 from support.processes.underhost import UNDERHOST
 from support.sites.large import LargeSite
 from support.sites.real_size import real_node, real_pod
 
-from underhost.streams.settings.kafka import KafkaSettings
-
 SITE = "large"
 LOOK, PATIENCE = 0.25, 600.0
+
+
+@contextmanager
+def server_with(folder: Path, parts: Path, stored: Iterable[dict[str, Any]]) -> Iterator[tuple[Kube, int]]:
+    """A real API server that holds these objects, and their bytes."""
+    with start_kube(folder / "kube", parts) as kube:
+        kube.kill()
+        size = fill(kube.etcd, stored)
+        kube.restart()
+        yield kube, size
 
 
 def objects(site: LargeSite) -> Iterator[dict[str, Any]]:
@@ -40,8 +44,8 @@ def objects(site: LargeSite) -> Iterator[dict[str, Any]]:
     return chain(spaces, stored)
 
 
-def config(folder: Path, kube: Kube, server: str, site: LargeSite, web: int) -> Path:
-    """The worker's configuration; every sink is a dry run."""
+def command(folder: Path, kube: Kube, server: str, site: LargeSite, web: int) -> list[str]:
+    """What starts the worker; every sink is a dry run."""
     inventory, path = folder / "inventory.json", folder / "underhost.yaml"
     inventory.write_text(json.dumps(site.inventory()))
     tree = {
@@ -54,11 +58,11 @@ def config(folder: Path, kube: Kube, server: str, site: LargeSite, web: int) -> 
         "web": {"listen": f"127.0.0.1:{web}"},
     }
     path.write_text(json.dumps(tree))
-    return path
+    return [UNDERHOST, "run", "--config", str(path)]
 
 
 def start(command: list[str], log: Path, web: int) -> tuple["subprocess.Popen[bytes]", dict[str, float]]:
-    """The worker once it is ready, and what that took."""
+    """The worker once it is ready, and what that took: seconds, CPU, memory."""
     began = time.perf_counter()
     with log.open("ab") as out:
         process = subprocess.Popen(command, stdout=out, stderr=out)
@@ -79,36 +83,3 @@ def is_ready(web: int) -> bool:
             return bool(answer.status == 200)
     except OSError:
         return False
-
-
-def main() -> None:
-    """Measure and print."""
-    parts, server = Path(sys.argv[1]), sys.argv[2]
-    site = LargeSite(*map(int, sys.argv[3:5])) if sys.argv[3:] else LargeSite()
-    changes = int(sys.argv[5]) if sys.argv[5:] else 0
-    with tempfile.TemporaryDirectory() as name, start_kube(Path(name) / "kube", parts) as kube:
-        folder, [web] = Path(name), free_ports(1)
-        kube.kill()
-        size = fill(kube.etcd, objects(site))
-        kube.restart()
-        print(f"a large site: its objects, MB\t{size / 1e6:.0f}")
-        command = [UNDERHOST, "run", "--config", str(config(folder, kube, server, site, web))]
-
-        def measure(title: str) -> None:
-            worker, figures = start(command, folder / "worker.log", web)
-            worker.kill()
-            worker.wait()
-            for what, value in figures.items():
-                print(f"a large site: {title}, {what}\t{value:.1f}", flush=True)
-
-        measure("first start")
-        measure("restart")
-        if changes:
-            history = add_history(server, SITE, KafkaSettings().partitions, changes)
-            print(f"a day: changes\t{history.changes}")
-            print(f"a day: records of the changelog then\t{history.changelog}", flush=True)
-            measure("restart after a day")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,9 +1,10 @@
 """From a write at a real API server to the finding on its topic, on Apache Kafka, at a steady rate.
 
-`bench.latency PARTS SERVER NODES APPS HOSTS [RATE SECONDS]`. Prints `name<TAB>value` lines. The site is that of
-`bench.large_start`, with guards: pods that required anti-affinity keeps apart from whoever carries a label. Writes are
-merge patches of pods: an annotation, and every tenth a label of a guest on a guard's node, which opens or resolves a
-finding. The clock runs from before the patch is sent until this program has read the finding's record.
+`bench.cluster.latency PARTS SERVER NODES APPS HOSTS [ROUNDS]`. Prints `name<TAB>value` lines, those of each round
+behind `run`. The site is that of `worker`, with guards: pods that required anti-affinity keeps apart from whoever
+carries a label. Writes are merge patches of pods: an annotation, and every tenth a label of a guest on a guard's node,
+which opens or resolves a finding. The clock runs from before the patch is sent until this program has read the
+finding's record.
 """
 
 import asyncio
@@ -20,12 +21,11 @@ from typing import Any
 import aiohttp
 import msgspec
 from aiokafka import AIOKafkaConsumer
-from bench.large_start import config, objects, start
+from bench.cluster.worker import command, objects, server_with, start
+from bench.rounds import tell
 from bench.usage import cpu_of
-from support.processes.crowd import fill
-from support.processes.kube import ADMIN_TOKEN, Kube, start_kube
+from support.processes.kube import ADMIN_TOKEN, Kube
 from support.processes.ports import free_ports
-from support.processes.underhost import UNDERHOST
 from support.sites.large import HOSTNAME, LargeSite, pod
 from support.sites.real_size import real_pod
 
@@ -33,6 +33,8 @@ from underhost.schemas.topics import VIOLATIONS
 
 GUARDS, TENTH, SPACE = 50, 10, "team-0"
 BUSY = "bench/busy"
+RATE, SECONDS = 100, 60
+"""Writes a second, and for how long: each guest has its turn an even number of times, and ends as it began."""
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 SETTLED, LATE = 15.0, 60.0
 """Seconds after it is ready in which what a start leaves behind is done; seconds after which a finding is missing."""
@@ -96,8 +98,8 @@ async def listen(consumer: AIOKafkaConsumer, found: Found) -> None:
             found.setdefault(said.get("pod") or "", []).append(time.time())
 
 
-async def measure(kube: Kube, server: str, pid: int, others: list[str], rate: int, seconds: int) -> None:
-    """Write, listen and print."""
+async def measure(kube: Kube, server: str, pid: int, others: list[str]) -> dict[str, float]:
+    """Write, and listen: the figures by the name of their line."""
     context = ssl.create_default_context(cafile=str(kube.ca))
     headers, found = {"Authorization": f"Bearer {ADMIN_TOKEN}"}, Found()
     consumer = AIOKafkaConsumer(VIOLATIONS.name, bootstrap_servers=server, auto_offset_reset="latest")
@@ -107,15 +109,16 @@ async def measure(kube: Kube, server: str, pid: int, others: list[str], rate: in
     async with aiohttp.ClientSession(connector=connector, headers=headers) as session:
         await asyncio.sleep(SETTLED)
         writer, before = Writer(kube, session, others), cpu_of(pid)
-        await writer.write(rate, seconds)
-        used = (cpu_of(pid) - before) / seconds
+        await writer.write(RATE, SECONDS)
+        used = (cpu_of(pid) - before) / SECONDS
     waits = sorted([await until(found, guard, sent) - sent for sent, guard in writer.sent])
     listening.cancel()
     await consumer.stop()
+    title, figures = f"{RATE} writes a second", {}
     for what, took in (("to the finding", waits), ("the API server's answer", sorted(writer.answered))):
-        print(f"{rate} writes a second: {what}, p50, ms\t{took[len(took) // 2] * 1e3:.0f}")
-        print(f"{rate} writes a second: {what}, p99, ms\t{took[int(len(took) * 0.99)] * 1e3:.0f}")
-    print(f"{rate} writes a second: processors of the worker\t{used:.2f}")
+        figures[f"{title}: {what}, p50, ms"] = took[len(took) // 2] * 1e3
+        figures[f"{title}: {what}, p99, ms"] = took[int(len(took) * 0.99)] * 1e3
+    return {**figures, f"{title}: processors of the worker": used}
 
 
 async def until(found: Found, guard: str, sent: float) -> float:
@@ -128,27 +131,24 @@ async def until(found: Found, guard: str, sent: float) -> float:
     sys.exit(f"no finding of {guard} within {LATE:.0f} s")
 
 
+def some_pods(site: LargeSite, pick: random.Random) -> list[str]:
+    """Pods that are written to and are no guards, nor guests."""
+    apps = pick.sample(range(1, site.apps), min(500, site.apps - 1))
+    return [f"team-{app % 40}/app-{app}-{pick.randrange(20)}" for app in apps]
+
+
 def main() -> None:
     """Measure and print."""
     parts, server = Path(sys.argv[1]), sys.argv[2]
-    site = LargeSite(*map(int, sys.argv[3:6]))
-    rate, seconds = map(int, sys.argv[6:8] or ("100", "60"))
-    pick = random.Random(3)
-    with tempfile.TemporaryDirectory() as name, start_kube(Path(name) / "kube", parts) as kube:
+    site, rounds, pick = LargeSite(*map(int, sys.argv[3:6])), int((sys.argv[6:] or ["1"])[0]), random.Random(3)
+    stored = chain(objects(site), guards(site))
+    with tempfile.TemporaryDirectory() as name, server_with(Path(name), parts, stored) as (kube, _):
         folder, [web] = Path(name), free_ports(1)
-        kube.kill()
-        fill(kube.etcd, chain(objects(site), guards(site)))
-        kube.restart()
-        worker, _ = start(
-            [UNDERHOST, "run", "--config", str(config(folder, kube, server, site, web))], folder / "log", web
-        )
+        running, _ = start(command(folder, kube, server, site, web), folder / "log", web)
         try:
-            apps = pick.sample(range(1, site.apps), min(500, site.apps - 1))
-            others = [f"team-{app % 40}/app-{app}-{pick.randrange(20)}" for app in apps]
-            asyncio.run(measure(kube, server, worker.pid, others, rate, seconds))
+            tell([asyncio.run(measure(kube, server, running.pid, some_pods(site, pick))) for _ in range(rounds)])
         finally:
-            worker.kill()
-            worker.wait()
+            running.kill()
 
 
 if __name__ == "__main__":
