@@ -97,10 +97,13 @@ class Look:
         """How many pods of a workload each case holds."""
         broken: Counter[CaseKey] = Counter()
         for finding in self._found:
-            for pod in (finding.pod, *finding.peers) if finding.pod is not None else ():
+            if finding.pod is None:
+                continue
+            severity, rule, source, key, _ = broken_of(finding)
+            for pod in (finding.pod, *finding.peers):
                 application = application_of(self.snapshot, self.snapshot.pods[pod])
                 if application is not None:
-                    broken[case_key("/".join(application), finding)] += 1
+                    broken[CaseKey("/".join(application), severity, rule, source, key)] += 1
         return broken
 
     @cached_property
@@ -261,7 +264,7 @@ class EvictionDecider(Decider):
     def _order(self, look: Look, standing: Sequence[Finding], now: float) -> list[Action]:
         """Orders, and refusals for what cannot be ended."""
         actions: list[Action] = []
-        refusals: list[LeftToPerson] = []
+        refusals: list[LeftToPerson | Left] = []
         repairs = Repairs(
             look.snapshot,
             look.report,
@@ -274,7 +277,7 @@ class EvictionDecider(Decider):
             if isinstance(each, Left):
                 self._left.update(dict.fromkeys(each.ids, now + AGAIN))
                 self._wake(now + AGAIN, now)
-                refusals.append(refusal(each.finding, each.reasons))
+                refusals.append(each)
             elif not self._pace.leaves_places(each.choices):
                 break  # one might take the only place of another: it has its turn once these are over
             else:
@@ -291,7 +294,7 @@ class EvictionDecider(Decider):
             yield one
         self._wake(free, now)
 
-    def _may(self, look: Look, candidate: Candidate, refusals: list[LeftToPerson], now: float) -> bool:
+    def _may(self, look: Look, candidate: Candidate, refusals: list[LeftToPerson | Left], now: float) -> bool:
         """Whether the pod may go now; what will never do is added to the refusals."""
         case = case_of(candidate)
         budgets = look.budgets.of(candidate.object)
@@ -341,12 +344,15 @@ class EvictionDecider(Decider):
         self._wake(now + LOST, now)
         return action
 
-    def _refusals(self, look: Look, refusals: Iterable[LeftToPerson], now: float) -> Iterator[Action]:
+    def _refusals(self, look: Look, refusals: Iterable[LeftToPerson | Left], now: float) -> Iterator[Action]:
         """Commands that the sink refuses with the reason; each is said once a day."""
         left = SAID
-        for finding, pod, reason, tell in refusals:
+        for each in refusals:
+            if not left:
+                return  # of thousands nothing is put into words that is not said now
+            finding, pod, reason, tell = refusal(each.finding, each.reasons) if isinstance(each, Left) else each
             before = self._said.get(finding.id)
-            if not left or (before is not None and before[0] == reason and now - before[1] < SAY_AGAIN):
+            if before is not None and before[0] == reason and now - before[1] < SAY_AGAIN:
                 continue
             left -= 1
             self._said[finding.id] = reason, now
