@@ -16,7 +16,7 @@ from typing import NamedTuple
 from underhost.agents.site import terms
 from underhost.agents.site.fault import faults_of
 from underhost.agents.site.owners import FINISHED, controller_of, ready, running
-from underhost.agents.site.selectors import Requirement, matches
+from underhost.agents.site.selectors import Requirement, SelectorTable
 from underhost.agents.site.snapshot import Snapshot
 from underhost.agents.site.sorted_names import SortedNames
 from underhost.schemas.documents import BudgetFigures
@@ -138,6 +138,7 @@ class Coverage:
 
     def __init__(self) -> None:
         self._wanted: defaultdict[str, dict[str, tuple[Requirement, ...] | None]] = defaultdict(dict)
+        self._selecting: dict[str, _Selecting] = {}
         self._known: defaultdict[str, dict[bytes, tuple[str, ...]]] = defaultdict(dict)
         self._pods: dict[str, CoveredPods] = {}
         self._of_pod: dict[str, tuple[str, ...]] = {}
@@ -157,6 +158,7 @@ class Coverage:
                     wanted[name] = requirements
         for namespace in anew:
             self._known[namespace].clear()
+            self._selecting[namespace] = _Selecting(self._wanted[namespace])
             self._pods.update((name, CoveredPods(namespace)) for name in self._wanted[namespace])
         for key, pod in pods.items() if anew else ():
             if pod.metadata.namespace in anew:
@@ -181,21 +183,33 @@ class Coverage:
 
     def budgets_of(self, key: str, pod: Pod) -> tuple[str, ...]:
         """The budgets that cover a pod, sorted; of one with several the API server refuses every eviction."""
-        wanted = self._wanted.get(pod.metadata.namespace)
-        if not wanted:
+        if not self._wanted.get(pod.metadata.namespace):
             return ()
         raw, known = bytes(pod.metadata.labels), self._known[pod.metadata.namespace]
         found = known.get(raw)
         if found is None:
             with faults_of(f"Pod {key}"):
                 labels = terms.labels(raw)
-            named = sorted(name for name, one in wanted.items() if one is not None and matches(one, labels))
-            found = known[raw] = tuple(named)
+            found = known[raw] = self._selecting[pod.metadata.namespace].budgets_of(labels)
         return found
 
     def pods_of(self, name: str) -> CoveredPods:
         """The pods that a budget covers, as they are now and will be."""
         return self._pods[name]
+
+
+class _Selecting:
+    """The budgets of one namespace by what their selectors ask: thousands of pods are not shown to each of hundreds."""
+
+    def __init__(self, wanted: Mapping[str, tuple[Requirement, ...] | None]) -> None:
+        self._table, self._names = SelectorTable(), defaultdict[int, list[str]](list)
+        for name, requirements in wanted.items():
+            if requirements is not None:
+                self._names[self._table.add(None, requirements).id].append(name)
+
+    def budgets_of(self, labels: Mapping[str, str]) -> tuple[str, ...]:
+        """The budgets that select these labels, sorted."""
+        return tuple(sorted(name for one in self._table.matching("", labels) for name in self._names[one.id]))
 
 
 def _requirements(name: str, budget: Budget) -> tuple[Requirement, ...] | None:

@@ -75,7 +75,7 @@ def _drain(world: World, step: s.Drain) -> None:
 def _evict(world: World, node: str) -> None:
     """Evict as far as the budgets allow, place what comes back, and go on while that gets anywhere."""
     left = [key for key in world.pods_on([node]) if not pinned(world.snapshot.pods[key])]
-    allowances = Allowances(world.snapshot, left)
+    allowances = Allowances(world.snapshot, world.coverage.of(world.snapshot))
     for key in left:
         world.used.update(dict.fromkeys(allowances.covering(key, world.snapshot.pods[key]), 0))
     blocked: dict[str, list[str]] = {}

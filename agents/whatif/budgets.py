@@ -1,42 +1,56 @@
 """What disruption budgets allow while a drain goes on, eviction by eviction, as the Eviction API asks them.
 
-In: a snapshot and the pods that are to be evicted. Out: for each pod the budgets in its way. Source:
+In: snapshots, and the pods that are to be evicted. Out: for each pod the budgets in its way. Source:
 pkg/registry/core/pod/storage/eviction.go.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 from msgspec.structs import replace
 
 from underhost.agents.evaluate.disruption import Coverage, covered_of
+from underhost.agents.site.changes import changed_keys
 from underhost.agents.site.owners import FINISHED, ready
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.documents import BudgetFigures
-from underhost.schemas.kubernetes import Pod
+from underhost.schemas.kubernetes import Budget, Pod
 
 _NOW = "now"  # whatever the time is
 ALWAYS_ALLOW, IF_HEALTHY = "AlwaysAllow", "IfHealthyBudget"
 
 
-class Allowances:
-    """The budgets that cover the pods to be evicted. `used` counts the evictions that each was charged for."""
+class FollowedCoverage:
+    """Which budgets cover which pods while a plan changes them: what it left alone is not matched again."""
 
-    def __init__(self, snapshot: Snapshot, evicted: Iterable[str]) -> None:
-        self._snapshot = snapshot
+    def __init__(self) -> None:
         self._coverage = Coverage()
-        self._coverage.change_budgets(snapshot.budgets, {})
+        self._budgets: Mapping[str, Budget] = {}
+        self._pods: Mapping[str, Pod] = {}
+
+    def of(self, snapshot: Snapshot) -> Coverage:
+        """The coverage as this snapshot has it. Raises BadObjectError."""
+        budgets, pods = snapshot.budgets, snapshot.pods
+        changed = {name: budgets.get(name) for name in changed_keys(self._budgets, budgets)}
+        self._coverage.change_budgets(changed, self._pods)
+        for key in changed_keys(self._pods, pods):
+            self._coverage.change_pod(key, pods.get(key))
+        self._budgets, self._pods = budgets, pods
+        return self._coverage
+
+
+class Allowances:
+    """What the budgets of a snapshot allow; `coverage` is its. `used` counts the evictions each was charged for."""
+
+    def __init__(self, snapshot: Snapshot, coverage: Coverage) -> None:
+        self._snapshot, self._coverage = snapshot, coverage
         self._figures: dict[str, BudgetFigures] = {}
         self.used: Counter[str] = Counter()
-        self._asked = {key.partition("/")[0] for key in evicted if self._coverage.budgets_of(key, snapshot.pods[key])}
-        for key, pod in snapshot.pods.items() if self._asked else ():
-            self.change(key, pod)
 
     def change(self, key: str, pod: Pod | None) -> None:
         """The pod is like this from now on; None: it is gone."""
-        if key.partition("/")[0] in self._asked:
-            for name in self._coverage.change_pod(key, pod):
-                self._figures.pop(name, None)
+        for name in self._coverage.change_pod(key, pod):
+            self._figures.pop(name, None)
 
     def evicted(self, key: str, pod: Pod) -> None:
         """An eviction of the pod was granted: it terminates."""

@@ -16,6 +16,7 @@ from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.schedule.pending import place_all
 from underhost.agents.site.owners import FINISHED
 from underhost.agents.site.snapshot import Snapshot
+from underhost.agents.whatif.budgets import FollowedCoverage
 from underhost.agents.whatif.hosts import Fleet
 from underhost.agents.whatif.pods import GONE, is_replaced_already, owner_kind, started, successor
 from underhost.agents.whatif.steps import HOST, KINDS_OF_TARGETS, NODE
@@ -52,6 +53,7 @@ class World:
         draining: nodes that are being drained, with the budgets in the way of each pod that is still there; they are
             tried again after every step.
         fleet: what runs on the hosts, shared by all plans from one start.
+        coverage: which budgets cover which pods, followed from one eviction to the next.
     """
 
     snapshot: Snapshot
@@ -70,6 +72,7 @@ class World:
     lost: set[str] = field(default_factory=set)
     draining: dict[str, dict[str, list[str]]] = field(default_factory=dict)
     fleet: Fleet = field(default_factory=Fleet)
+    coverage: FollowedCoverage = field(default_factory=FollowedCoverage)
 
     @classmethod
     def at_rest(cls, snapshot: Snapshot, evaluator: Evaluator, others: Mapping[str, Manifest]) -> "World":

@@ -364,3 +364,36 @@ def test_of_a_budgets_pods_only_the_one_that_changes_is_read(monkeypatch):
     report = evaluator.update(replace(site, pods={**site.pods, unready.key: unready.build()}))
     assert report.budgets["shop/a"].current == report.budgets["shop/b"].current == 49
     assert set(read) == {"nginx-7"}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_pod_is_covered_by_each_budget_whose_selector_its_labels_match(seed):
+    dice, keys, values = random.Random(seed), ("app", "tier", "zone"), ("a", "b", "c")
+
+    def expression():
+        operator = dice.choice(("In", "NotIn", "Exists", "DoesNotExist"))
+        some = dice.sample(values, dice.randint(1, 3)) if operator in ("In", "NotIn") else []
+        return {"key": dice.choice(keys), "operator": operator, "values": some}
+
+    budgets = {}
+    for number in range(30):
+        selector = {"matchExpressions": [expression() for _ in range(dice.randrange(3))]}
+        budgets[f"shop/b{number:02d}"] = selector, a_budget(f"b{number:02d}", selector, min_available=1).build()
+    coverage = disruption.Coverage()
+    coverage.change_budgets({name: budget for name, (_, budget) in budgets.items()}, {})
+    for number in range(30):
+        worn = {key: dice.choice(values) for key in keys if dice.random() < 0.6}
+        pod = a_pod(f"p{number}", "shop").labels(worn).build()
+        expected = [name for name, (selector, _) in budgets.items() if _selects(selector["matchExpressions"], worn)]
+        assert coverage.budgets_of(f"shop/p{number}", pod) == tuple(expected)
+
+
+def _selects(expressions, worn):
+    """As the API's reference says of each operator."""
+    meets = {
+        "In": lambda value, values: value in values,
+        "NotIn": lambda value, values: value not in values,
+        "Exists": lambda value, values: value is not None,
+        "DoesNotExist": lambda value, values: value is None,
+    }
+    return all(meets[one["operator"]](worn.get(one["key"]), one["values"]) for one in expressions)

@@ -15,10 +15,11 @@ from support.sites.random_cluster import APPS, RandomCluster
 
 from underhost.agents.compiled.model import compile
 from underhost.agents.compiled.state import State
-from underhost.agents.evaluate.disruption import cover
+from underhost.agents.evaluate.disruption import cover, covered_of
 from underhost.agents.schedule.pending import schedule
 from underhost.agents.site.owners import pinned
 from underhost.agents.site.snapshot import Options, Snapshot
+from underhost.agents.whatif.budgets import FollowedCoverage
 from underhost.agents.whatif.each import each
 from underhost.agents.whatif.nodes import cordoned
 from underhost.agents.whatif.plan import what_if
@@ -112,6 +113,20 @@ def test_a_drain_never_takes_a_pod_that_a_budget_needs(seed: int) -> None:
             healthy_gone = was.current - one.figures.current
             assert healthy_gone <= was.allowed, (name, going)
             assert one.figures.current >= min(was.current, was.desired), (name, going)
+
+
+@MANY
+@given(SEEDS)
+def test_a_plan_knows_which_budgets_cover_a_pod_whatever_it_has_changed(seed: int) -> None:
+    dice, followed = random.Random(seed), FollowedCoverage()
+    for number in range(4):
+        site = a_site(dice.choice((seed, seed + number)), budgets=dice.randrange(4))
+        pods = {key: pod for key, pod in site.pods.items() if dice.random() < 0.8}
+        site = with_parts(site, pods=pods)
+        coverage = followed.of(site)
+        for name, one in cover(site).items():
+            assert coverage.pods_of(name).living.listed() == one.pods
+            assert covered_of(site, site.budgets[name], coverage.pods_of(name)) == one
 
 
 @MANY
