@@ -16,7 +16,7 @@ def tell(runs: Iterable[Mapping[str, float]]) -> None:
     for run in runs:
         print(BEGIN)
         for what, value in run.items():
-            print(f"{what}\t{value:.4g}" if abs(value) < 1000 else f"{what}\t{value:.0f}")
+            print(f"{what}\t{value:.4f}")  # as `read` reads it: no exponent
 
 
 def read(printed: str) -> list[dict[str, float]]:

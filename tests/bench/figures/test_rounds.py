@@ -1,7 +1,7 @@
 """Several runs over one set-up are read apart."""
 
 import pytest
-from bench.rounds import read
+from bench.rounds import read, tell
 
 
 @pytest.mark.parametrize(
@@ -18,3 +18,9 @@ from bench.rounds import read
 )
 def test_the_runs_of_a_bench_are_read_apart(printed: str, expected: list[dict[str, float]]) -> None:
     assert read(printed) == expected
+
+
+def test_runs_are_read_as_they_were_told(capsys: pytest.CaptureFixture[str]) -> None:
+    runs = [{"CPU, s": 0.0002, "pods/s": 631.25}, {"CPU, s": 12.5, "pods/s": 1_234_567.0}]
+    tell(runs)
+    assert read(capsys.readouterr().out) == runs
