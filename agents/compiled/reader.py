@@ -102,16 +102,19 @@ class PodReader:
         found = Reading()
         likes: dict[str, _Like] = {}
         keys, classes, requests, places = found.keys, found.pod_class, found.pod_request, found.pod_node
+        owners: list[OwnerReference] | None = None
+        like: _Like | None = None
         for key, pod in pods.items():
             if pod.status.phase in FINISHED:
                 continue
-            owners = pod.metadata.owner_references
-            like = likes.get(owners[0].uid) if owners else None
+            if like is None or pod.metadata.owner_references is not owners:  # replicas share what a file says of it
+                owners = pod.metadata.owner_references
+                like = likes.get(owners[0].uid) if owners else None
             if like is None or not classed_alike(pod, like[0], self.claims):
                 raw = self._raw_class(key, pod, labels.of(pod.metadata.labels))
                 cls, request = found.number(raw), self.request(key, pod)
                 if owners:
-                    likes[owners[0].uid] = pod, raw, cls, request
+                    like = likes[owners[0].uid] = pod, raw, cls, request
             else:
                 its, raw, cls, request = like
                 if pod.metadata.labels != its.metadata.labels:

@@ -52,13 +52,17 @@ class SelectedLabels:
             keys.update(key for key, _, _ in requirements)
         self.keys = frozenset(keys)
         self._cut = _cutter(self.keys)
+        self._last: tuple[object, bytes] = None, _EMPTY
 
     def of(self, raw: bytes | Raw) -> bytes:
         """The labels that count, in the order of their keys; labels that are wrong as they are."""
         try:
             labels = _decode(raw) or {}  # all of it, for what is wrong in the others
             if labels and self._cut is not None:
-                return _encode(self._cut(raw))
+                cut = self._cut(raw)
+                if cut != self._last[0]:  # replicas stand beside each other
+                    self._last = cut, _encode(cut)
+                return self._last[1]
         except (msgspec.DecodeError, RecursionError):
             return bytes(raw)
         keys = self.keys
@@ -90,10 +94,10 @@ def _parts(pods: Iterable[Pod]) -> tuple[set[bytes], set[bytes]]:
     affinity, spread = EMPTY_OBJECT, EMPTY_LIST
     for pod in pods:
         spec = pod.spec
-        if spec.affinity != affinity:
+        if spec.affinity is not affinity and spec.affinity != affinity:
             affinity = spec.affinity
             affinities.add(bytes(affinity))
-        if spec.topology_spread_constraints != spread:
+        if spec.topology_spread_constraints is not spread and spec.topology_spread_constraints != spread:
             spread = spec.topology_spread_constraints
             spreads.add(bytes(spread))
     return affinities, spreads

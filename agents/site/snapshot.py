@@ -93,15 +93,26 @@ class Snapshot:
     joining: Joining = BY_VM
     offsets: Mapping[str, int] = field(default_factory=dict)
 
-    @cached_property
+    @property
     def annotated(self) -> Mapping[str, Pod]:
         """The pods with an annotation that is read: few of a large site."""
-        return {key: pod for key, pod in self.pods.items() if pod.metadata.annotations is not None}
+        return self._few[0]
 
-    @cached_property
+    @property
     def unplaced(self) -> Mapping[str, Pod]:
         """The pods without a node: few of a large site."""
-        return {key: pod for key, pod in self.pods.items() if not pod.spec.node_name}
+        return self._few[1]
+
+    @cached_property
+    def _few(self) -> tuple[Mapping[str, Pod], Mapping[str, Pod]]:
+        """Those with an annotation and those without a node, in one look: each of a million pods is far in memory."""
+        annotated, unplaced = dict[str, Pod](), dict[str, Pod]()
+        for key, pod in self.pods.items():
+            if pod.metadata.annotations is not None:
+                annotated[key] = pod
+            if not pod.spec.node_name:
+                unplaced[key] = pod
+        return annotated, unplaced
 
     def count_hosts(self) -> int:
         """The hosts; where the input names none, those that nodes are known to be on."""

@@ -1,15 +1,16 @@
 """JSON documents in, their objects one by one out: lists of every kind, and refusals of what is no list or object.
 
-A list is cut into its objects in one pass, and each is decoded with only the parts that the rules read. Pods take the
-quick way (`pods.py`); other objects, and pods that do not fit there, the general one (`collect.py`). An object that
-does not fit there either is decoded once more without its nulls, so that the fault names it and the others are read.
+A list is cut into its objects in one pass, and each is decoded with only the parts that the rules read; a long list
+comes in pieces (`pieces.py`). Pods take the quick way (`pods.py`); other objects, and pods that do not fit there, the
+general one (`collect.py`). An object that does not fit there either is decoded once more without its nulls, so that the
+fault names it and the others are read.
 """
 
 import gc
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain, islice
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -21,8 +22,9 @@ from underhost.streams.files.collect import Collected, Item, without_nulls
 from underhost.streams.files.faults import fault_of
 from underhost.streams.files.go_names import api_object
 from underhost.streams.files.kinds import GROUPS, is_read
+from underhost.streams.files.pieces import LongList, list_in
 from underhost.streams.files.places import kind_addressed
-from underhost.streams.files.pods import read_pods
+from underhost.streams.files.pods import ListedPods
 from underhost.streams.files.split import head, is_dense, items_of
 
 TABLE = "is a Table, what the API server answers for printing, without the objects: use `kubectl get … -o json`"
@@ -87,11 +89,13 @@ class FilePlace(NamedTuple):
     """Where a document stands. `told`: the kind of objects that a bundle keeps there, "" if it tells none.
 
     `lenient`: it was found in a folder or an archive, where much is no Kubernetes object; else a person named it.
+    `before`: how many items of its list have been read.
     """
 
     file: str
     told: str = ""
     lenient: bool = False
+    before: int = 0
 
 
 def read_document(data: Text, place: FilePlace, into: Collected) -> str:
@@ -182,8 +186,51 @@ def _read_items(raws: Iterable[Raw], kind: str, api_version: str, place: FilePla
         if some and not any(map(_has_kind, some)) and not (place.told and all(map(_is_kept, some))):
             return FOREIGN
         raws = chain(some, raws)
+    within = _within_bounds(raws, place.file, into, place.before)
+    left = ListedPods(place.file, implied, into, own).of_items(within)
+    _read_left(left, place._replace(before=0), into, implied, own)
+    return kind or "List"
+
+
+def long_list(file: BinaryIO, size: int) -> LongList | None:
+    """The list in a file of so many bytes, where it can be read piece by piece."""
+    listed = list_in(file, size)
+    return listed if listed is not None and _is_list(listed.kind) else None
+
+
+def read_long_list(listed: LongList, place: FilePlace, into: Collected, *, compact: bool) -> int | None:
+    """Read a list piece by piece; returns how many items that could be done with, None for all of them.
+
+    Faults are added to those of `into`. `compact` takes the blanks out of the parts that stay raw JSON.
+    """
+    implied = _implied(listed.kind, listed.api_version)
+    pods = ListedPods(place.file, implied, into, own=True)
+
+    def take(array: bytes) -> bool:
+        try:
+            if not array.isascii():
+                array.decode()  # else only what is read of it would be looked at
+            array = msgspec.json.format(array, indent=-1) if compact else array
+            if len(array) < _SURELY_SMALL:
+                left = pods.of_array(array)
+            else:
+                raws = msgspec.json.decode(array, type=list[Raw])
+                left = pods.of_items(_within_bounds(raws, place.file, into, pods.read))
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            return False
+        _read_left(left, place, into, implied, own=True)
+        return True
+
+    with _paused_gc():
+        return None if listed.hand_on(take) else pods.read
+
+
+def _read_left(
+    left: Iterator[tuple[int, Raw]], place: FilePlace, into: Collected, implied: tuple[str, str], own: bool
+) -> None:
+    """Read the items that are left when the ordinary pods are: other objects, and what has a fault."""
     file = place.file
-    for index, raw in read_pods(_within_bounds(raws, file, into), file, implied, into, own):
+    for index, raw in left:
         if into.faults.enough:
             break
         at = f"items[{index}]"
@@ -196,12 +243,11 @@ def _read_items(raws: Iterable[Raw], kind: str, api_version: str, place: FilePla
             read_document(raw, place, into)
         else:
             _read(item, raw, file, into, implied, at)
-    return kind or "List"
 
 
-def _within_bounds(raws: Iterable[Raw], file: str, into: Collected) -> Iterator[tuple[int, Raw]]:
-    """The items, each with its position; one that is huge is a fault."""
-    for index, raw in enumerate(raws):
+def _within_bounds(raws: Iterable[Raw], file: str, into: Collected, first: int = 0) -> Iterator[tuple[int, Raw]]:
+    """The items, each with its position from `first` on; one that is huge is a fault."""
+    for index, raw in enumerate(raws, first):
         if len(raw) >= _SURELY_SMALL and _is_huge(raw):
             into.faults.add(_huge(raw, f"items[{index}]", file))
         else:

@@ -18,11 +18,19 @@ import msgspec
 
 from underhost.schemas.errors import BadObjectError, InputError
 from underhost.schemas.vsphere import Inventory
-from underhost.streams.files import archives, other_inventories, split
+from underhost.streams.files import archives, other_inventories, pieces, split
 from underhost.streams.files.collect import Collected
-from underhost.streams.files.documents import FOREIGN, INVENTORY, FilePlace, read_document
+from underhost.streams.files.documents import (
+    FOREIGN,
+    INVENTORY,
+    FilePlace,
+    long_list,
+    read_document,
+    read_long_list,
+)
 from underhost.streams.files.inventory import WRITES, read_inventory
 from underhost.streams.files.objects import Objects
+from underhost.streams.files.pieces import LongList
 from underhost.streams.files.places import kind_told
 from underhost.streams.files.text import OF_WORKERS, BadText, OtherText, plain
 
@@ -75,7 +83,7 @@ class InputReader:
             self._faults.add("-f: is empty: name a file, a directory, or - for stdin")
         elif str(path) != STDIN and Path(path).is_dir():
             self._read_directory(Path(path))
-        else:
+        elif str(path) == STDIN or not self._read_long_file(Path(path), FilePlace(_shown(path))):
             data = self._bytes(path)
             if data is not None and archives.is_archive(data):
                 self._read_archive(data, _shown(path))
@@ -137,10 +145,10 @@ class InputReader:
             if not _is_regular(file):
                 self._notes.append(f"{file}: not a regular file, left out")
                 continue
-            data = self._bytes(file)
-            if data is not None:
-                told = kind_told(PurePosixPath(file.relative_to(directory).as_posix()))
-                self._read_text(data, FilePlace(str(file), told, lenient=True))
+            told = kind_told(PurePosixPath(file.relative_to(directory).as_posix()))
+            place = FilePlace(str(file), told, lenient=True)
+            if not self._read_long_file(file, place) and (data := self._bytes(file)) is not None:
+                self._read_text(data, place)
         if not some:
             self._faults.add(f"{directory}: {NO_FILE}")
 
@@ -157,12 +165,43 @@ class InputReader:
         if not some:
             self._faults.add(f"{file}: {other_inventories.of_archive(data) or NO_FILE}")
 
+    def _read_long_file(self, path: Path, place: FilePlace) -> bool:
+        """Read the file if it is a long list; returns whether it was: then nobody needs all of its text at once."""
+        try:
+            size = path.stat().st_size if path.is_file() else 0
+            if not pieces.LONG <= size <= MOST_BYTES:
+                return False
+            with path.open("rb") as file:
+                listed = long_list(file, size)
+                if listed is None:
+                    return False
+                rest, place = self._rest_of(listed, place)
+        except OSError as error:
+            self._faults.add(f"{place.file}: {error.strerror or error}")
+            return True
+        text = None if rest is None else self._plain(rest, place.file)
+        if text is not None:
+            self._read_whole(text, place)
+        return True
+
+    def _rest_of(self, listed: LongList, place: FilePlace) -> tuple[bytes | None, FilePlace]:
+        """Read a long list; the text of which something has to be read whole, None if that is nothing."""
+        self._into.first_file = self._into.first_file or place.file
+        before = read_long_list(listed, place, self._into, compact=self._compact)
+        return (None, place) if before is None else (listed.rest(), place._replace(before=before))
+
     def _read_text(self, data: bytes, place: FilePlace) -> None:
         text = self._plain(data, place.file)
         if text is not None:
             self._read_plain(text, place)
 
     def _read_plain(self, data: bytes, place: FilePlace) -> None:
+        listed = long_list(io.BytesIO(data), len(data)) if len(data) >= pieces.LONG else None
+        rest, place = (data, place) if listed is None else self._rest_of(listed, place)
+        if rest is not None:
+            self._read_whole(rest, place)
+
+    def _read_whole(self, data: bytes, place: FilePlace) -> None:
         """Read one text. In a directory a document that is no Kubernetes object is noted, not refused."""
         self._into.first_file = self._into.first_file or place.file
         if self._each(data, place, lambda document: self._read_document(document, place)) == 0:

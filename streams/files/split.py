@@ -33,7 +33,7 @@ def other_documents(data: bytes, error: msgspec.DecodeError) -> Iterator[bytes |
 
     Several documents (NDJSON, `kubectl cluster-info dump`, two calls of kubectl), or YAML in braces. Raises BadText.
     """
-    if _trailing(error) is not None:
+    if trailing(error) is not None:
         return _json_documents(data)
     if len(data) > _SMALL or "truncated" in str(error):
         raise BadText(describe(error, data)) from error
@@ -49,7 +49,7 @@ def _json_documents(data: bytes) -> Iterator[memoryview]:
         try:
             msgspec.json.decode(rest, type=msgspec.Raw)
         except msgspec.DecodeError as error:
-            end = _trailing(error)
+            end = trailing(error)
             if end is None:
                 raise BadText(describe(error, data, len(data) - len(rest))) from error
             yield rest[:end]
@@ -95,7 +95,7 @@ def items_of(array: msgspec.Raw) -> Iterator[msgspec.Raw]:
         try:
             msgspec.json.decode(rest, type=msgspec.Raw)
         except msgspec.DecodeError as error:  # always: what follows the item is its comma, or the end of the array
-            end = _trailing(error) or len(rest)
+            end = trailing(error) or len(rest)
         yield msgspec.Raw(bytes(rest[:end]))
         rest = rest[end:]
 
@@ -106,7 +106,7 @@ def _end(rest: memoryview) -> int:
     return found.end()
 
 
-def _trailing(error: msgspec.DecodeError) -> int | None:
+def trailing(error: Exception) -> int | None:
     """Where the next document begins, if the error is that there is one."""
     match = _BYTE.search(str(error))  # the byte after the first one that is too many
     return int(match[1]) - 1 if match and "trailing characters" in str(error) else None

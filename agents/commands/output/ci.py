@@ -14,7 +14,6 @@ from underhost.agents.alerts.alert import is_on_the_web, runbook_of
 from underhost.agents.commands.output.columns import clean
 from underhost.schemas.records import Finding
 from underhost.schemas.severities import BY_NAME, remedy_of
-from underhost.streams.files.lines import lines_of
 from underhost.streams.files.objects import Objects
 
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -25,6 +24,8 @@ def sarif(findings: Sequence[Finding], objects: Objects, runbooks: str) -> str:
 
     `runbooks` is where docs/runbooks can be read; only an address of the web is one that SARIF takes (`helpUri`).
     """
+    from underhost.streams.files.lines import lines_of  # PyYAML: 10 ms, which only SARIF needs
+
     lines = {file: lines_of(file) for file in sorted({_place(one, objects)[1] for one in findings})}
     rules = sorted({(one.severity, one.rule) for one in findings})
     of_field = any(one.field for one in findings)

@@ -99,11 +99,11 @@ class Look:
         for finding in self._found:
             if finding.pod is None:
                 continue
-            severity, rule, source, key, _ = broken_of(finding)
+            of_all = case_key("", finding)[1:]
             for pod in (finding.pod, *finding.peers):
                 application = application_of(self.snapshot, self.snapshot.pods[pod])
                 if application is not None:
-                    broken[CaseKey("/".join(application), severity, rule, source, key)] += 1
+                    broken[CaseKey("/".join(application), *of_all)] += 1
         return broken
 
     @cached_property

@@ -64,7 +64,9 @@ def forget(server: str, site: str) -> None:
     if topics:
         _done(admin.delete_topics(topics))
     until = time.monotonic() + PATIENCE
-    while not {*topics}.isdisjoint(admin.list_topics(timeout=30).topics) and time.monotonic() < until:
+    while left := {*topics}.intersection(admin.list_topics(timeout=30).topics):
+        if time.monotonic() > until:
+            raise TimeoutError(f"{len(left)} topics are still there: the next start would not be a first one")
         time.sleep(LOOK)
 
 

@@ -10,6 +10,7 @@ import pytest
 from underhost.schemas.errors import InputError
 from underhost.streams.files import documents as files_documents
 from underhost.streams.files.objects import Objects
+from underhost.streams.files.pods import ListedPods
 from underhost.streams.files.reader import load_files
 
 SPEC = {"nodeName": "n1", "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}]}
@@ -105,7 +106,7 @@ def test_the_quick_way_reads_and_says_what_the_other_does(
     first.write_text(json.dumps(NODE), encoding="utf-8")
     second.write_text(json.dumps(content), encoding="utf-8")
     quick = read([first, second])
-    monkeypatch.setattr(files_documents, "read_pods", lambda items, *_: items)
+    monkeypatch.setattr(ListedPods, "of_items", lambda _, items: items)
     assert quick == read([first, second])
 
 
