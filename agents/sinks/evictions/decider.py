@@ -8,7 +8,6 @@ is ordered once, too, for the sink to refuse it with the reason.
 
 import math
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,8 +19,9 @@ from underhost.agents.evaluate import findings as f
 from underhost.agents.evaluate.evaluator import SiteEvaluator
 from underhost.agents.repair.budgets_left import BudgetsLeft
 from underhost.agents.repair.evictable import EvictionTerms, Workloads
-from underhost.agents.repair.evictions import Candidate, Left, Repair, Repairs, broken_of
+from underhost.agents.repair.evictions import Candidate, Left, Repair, Repairs
 from underhost.agents.sinks.bindings import OUR_SCHEDULER
+from underhost.agents.sinks.evictions.cases import BrokenPods, case_key, case_of
 from underhost.agents.sinks.evictions.loop_guard import CaseKey, LoopGuard
 from underhost.agents.sinks.evictions.memory import remembered
 from underhost.agents.sinks.evictions.moves_first import Moves
@@ -93,18 +93,9 @@ class Look:
         self.workloads = Workloads(snapshot)
 
     @cached_property
-    def broken(self) -> Counter[CaseKey]:
-        """How many pods of a workload each case holds."""
-        broken: Counter[CaseKey] = Counter()
-        for finding in self._found:
-            if finding.pod is None:
-                continue
-            of_all = case_key("", finding)[1:]
-            for pod in (finding.pod, *finding.peers):
-                application = application_of(self.snapshot, self.snapshot.pods[pod])
-                if application is not None:
-                    broken[CaseKey("/".join(application), *of_all)] += 1
-        return broken
+    def broken(self) -> BrokenPods:
+        """The pods of each case."""
+        return BrokenPods(self.snapshot, self._found)
 
     @cached_property
     def budgets(self) -> BudgetsLeft:
@@ -173,7 +164,7 @@ class EvictionDecider(Decider):
         look = Look(snapshot, report, found)
         self._settle(look, now)
         if self._guard.cases:  # else nobody asks what is broken, of thousands of findings
-            self._guard.follow(look.broken, now)
+            self._guard.follow(look.broken.of, now)
         self._forget_pauses(snapshot)
         if any(not one.leaving for one in self._pace.under_way.values()):
             return []  # where its next one goes is not in the picture yet
@@ -224,7 +215,7 @@ class EvictionDecider(Decider):
             there = gone and look.workloads.replicas(one.application, least=one.wanted).missing == 0
             if there or age >= LONGEST:
                 self._count(one)
-                self._guard.ended(one.case, one.broken, look.broken[one.case] if there else None)
+                self._guard.ended(one.case, one.broken, look.broken.of(one.case) if there else None)
                 self._pace.end(one.pod)
 
     def _count(self, one: UnderWay) -> None:
@@ -363,7 +354,7 @@ class EvictionDecider(Decider):
             yield order(EVICT, f"pod/{pod}", msgspec.to_builtins(desired), finding.message, look.snapshot.offsets)
 
     def _desired(self, look: Look, finding: Finding, pod: str, case: CaseKey) -> DesiredEviction:
-        broken = look.broken[case]
+        broken = look.broken.of(case)
         return DesiredEviction(
             uid=look.snapshot.pods[pod].metadata.uid,
             at=rfc3339(self._clock()),
@@ -387,14 +378,3 @@ def _in_turn(standing: Iterable[Finding]) -> list[Finding]:
         for _, equal in groupby(standing, key=lambda one: one.severity)
         for finding in in_turn(equal, f.namespace_of)
     ]
-
-
-def case_key(owner: str, finding: Finding) -> CaseKey:
-    """The case that a finding is for one of its workloads."""
-    severity, rule, source, key, _ = broken_of(finding)
-    return CaseKey(owner, severity, rule, source, key)
-
-
-def case_of(candidate: Candidate) -> CaseKey:
-    """The case of a pod that may go."""
-    return case_key("/".join(candidate.application), candidate.finding)

@@ -7,7 +7,7 @@ A case is one kind of finding of one workload. It counts the evictions since the
 workload's pods than ever before: three replicas on one host take two evictions, and neither is a vain one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -86,10 +86,10 @@ class LoopGuard:
         if after is not None and after < case.low:
             case.low, case.tries = after, 0
 
-    def follow(self, broken: Mapping[CaseKey, int], now: float) -> None:
-        """What is broken now; cases that have been away for long enough are closed."""
+    def follow(self, broken: Callable[[CaseKey], int], now: float) -> None:
+        """How much of a case is broken now; cases that have been away for long enough are closed."""
         for key, case in list(self.cases.items()):
-            if broken.get(key):
+            if broken(key):
                 case.away = None
             elif case.away is None:
                 case.away = now

@@ -32,7 +32,8 @@ from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.schedule.explain import explain
 from underhost.agents.sinks.drs.decider import DrsDecider, NeededRules, Pacing
 from underhost.agents.sinks.drs.sink import DesiredRule, split_target
-from underhost.agents.sinks.evictions.decider import EvictionDecider, Look, terms_of
+from underhost.agents.sinks.evictions.cases import BrokenPods
+from underhost.agents.sinks.evictions.decider import EvictionDecider, terms_of
 from underhost.agents.sinks.evictions.drs_first import PATIENCE, DrsFirst
 from underhost.agents.sinks.evictions.loop_guard import CaseHistory, CaseKey, LoopGuard
 from underhost.agents.sinks.evictions.sink import DesiredEviction, PastCase
@@ -177,12 +178,12 @@ class Actors:
             return world
         shown = snapshot(self._story, world)
         report = self._evaluator.update(shown)
-        broken = Look(shown, report, [one for one in report.findings if one.severity in AT_ONCE.severities]).broken
+        broken = BrokenPods(shown, (one for one in report.findings if one.severity in AT_ONCE.severities))
         kept = []
         for one in world.tries:
             if one.before is not None:
                 guard = _guard(one)
-                guard.ended(_key(one), one.before, broken[_key(one)])
+                guard.ended(_key(one), one.before, broken.of(_key(one)))
                 case = guard.cases[_key(one)]
                 one = Tries(one.app, one.case, case.low, case.tries)
             kept.append(one)
