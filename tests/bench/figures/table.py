@@ -256,7 +256,7 @@ ONE_REQUEST = (
     "publishing, the log and the cycle"
 )
 
-MILLION = "reading and checking the JSON is two fifths of its CPU"
+MILLION = "reading and checking the JSON is over a third of its CPU"
 CEILING = "a bare loop of confluent-kafka"
 EACH_RECORD = "Faust's step for each record: its queues, its acknowledgement, its event"
 SERVER = (
@@ -447,7 +447,7 @@ BENCHES: Mapping[str, Bench] = {
                 "150,000 pods: whole command, s",
                 " s",
                 most=1.5,
-                limit="reading and checking the JSON is two fifths of its CPU",
+                limit="reading and checking the JSON is over a third of its CPU",
             ),
             work(
                 "150,000 pods: its CPU",
