@@ -68,17 +68,20 @@ FORMS: dict[str, Callable[[object], str]] = {
 TEXT = FORMS["kubectl"](LISTS["kind behind the items"])
 MIDDLE = len(TEXT) // 2
 FIRST = FORMS["kubectl"](LISTS["kind before the items"])
-CUT = {
-    "in an item": TEXT[:MIDDLE],
-    "between two": TEXT[: TEXT.index("}\n        },\n", MIDDLE)],
-    "more behind it": TEXT + "x",
-}
 BROKEN = {
-    "not JSON in the middle": TEXT[:MIDDLE] + "}" + TEXT[MIDDLE:],
-    "a comma too many": TEXT[:MIDDLE] + TEXT[MIDDLE:].replace('"status": {', '"status": {,', 1),
-    "two lists": FIRST + "\n" + FORMS["kubectl"]({"kind": "List", "items": [NODE, a_pod(50)]}),
-    "nested too deeply": TEXT[:MIDDLE] + TEXT[MIDDLE:].replace('"é"', "[" * 5000 + "]" * 5000, 1),
-}
+    "not JSON in the middle": (TEXT[:MIDDLE] + "}" + TEXT[MIDDLE:], True, "not valid JSON"),
+    "a comma too many": (
+        TEXT[:MIDDLE] + TEXT[MIDDLE:].replace('"status": {', '"status": {,', 1), True, "not valid JSON",
+    ),
+    "nested too deeply": (
+        TEXT[:MIDDLE] + TEXT[MIDDLE:].replace('"é"', "[" * 5000 + "]" * 5000, 1), True, "nested too deeply",
+    ),
+    "two lists": (FIRST + "\n" + FORMS["kubectl"]({"kind": "List", "items": [NODE, a_pod(50)]}), True, ""),
+    "cut off in an item": (TEXT[:MIDDLE], False, "not valid JSON"),
+    "cut off between two": (TEXT[: TEXT.index("}\n        },\n", MIDDLE)], False, "not valid JSON"),
+    "more behind it": (TEXT + "x", False, "not valid JSON"),
+}  # fmt: skip
+"""The text, whether its beginning is read in pieces (it is, where its end can be seen), and the fault."""
 
 
 @pytest.fixture
@@ -130,27 +133,21 @@ def test_a_list_in_pieces_reads_as_a_whole_one(
     assert found == read(file)
 
 
-@pytest.mark.parametrize("text", BROKEN.values(), ids=BROKEN)
+@pytest.mark.parametrize(("text", "begins", "fault"), BROKEN.values(), ids=BROKEN)
 def test_a_broken_list_in_pieces_is_refused_with_the_same_line_and_column(
-    text: str, tmp_path: Path, in_pieces: Callable[[Callable[[], Read]], tuple[Read, int]]
+    text: str,
+    begins: bool,
+    fault: str,
+    tmp_path: Path,
+    in_pieces: Callable[[Callable[[], Read]], tuple[Read, int]],
 ) -> None:
     file = tmp_path / "list.json"
     file.write_text(text, encoding="utf-8")
     found, count = in_pieces(lambda: read(file))
     assert found == read(file)
-    assert count > 2
-
-
-@pytest.mark.parametrize("text", CUT.values(), ids=CUT)
-def test_a_list_without_its_end_is_read_whole(
-    text: str, tmp_path: Path, in_pieces: Callable[[Callable[[], Read]], tuple[Read, int]]
-) -> None:
-    file = tmp_path / "list.json"
-    file.write_text(text, encoding="utf-8")
-    found, count = in_pieces(lambda: read(file))
-    assert found == read(file)
-    assert isinstance(found, tuple) and "not valid JSON" in found[0]
-    assert count == 0
+    assert (count > 2, count == 0) == (begins, not begins)
+    lines = found if isinstance(found, tuple) else ()
+    assert [fault in line for line in lines] == [True] * bool(fault)
 
 
 def test_a_byte_that_is_no_utf_8_is_refused_with_the_same_line(
