@@ -1,25 +1,29 @@
-"""Where a separation is broken or undone, over all pods of a site at once: polars expressions over (class, domain).
+"""Where a separation is broken or undone, over all pods of a site at once.
 
 In: a model, the domains of a key, or the hosts beside them, and separations. Out: the groups of pods that refuse one
-another, place by place. What refuses what is decided by `affinity/separation.py`; here pods are listed only where its
-`some_refuse` holds.
+another, place by place. What refuses what is decided by `affinity/separation.py`. Pods that are alone in their domain,
+as most are, refuse nobody: where pods take part in few separations each, sorting them by place shows who has company.
+Where they take part in many, polars counts the pods of each class and domain before it joins them with the separations.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from underhost.agents.affinity.separation import Row, Separation, groups, some_refuse
+from underhost.agents.affinity.separation import Row, Separation, refusing, some_refuse
 from underhost.agents.compiled.domains import Domains
 from underhost.agents.compiled.model import Model
 from underhost.agents.evaluate import tables
 from underhost.schemas import frames as fr
 
-if TYPE_CHECKING:
-    import polars as pl
+_FEW_SIDES = 4
+"""Separations that a pod takes part in, on average, up to which pods are sorted."""
+_Numbers = npt.NDArray[np.integer[Any]]
+_PodRow = tuple[int, int, int, int, bool, bool]  # separation, domain, and the fields of a `Row`
 
 
 class Met(NamedTuple):
@@ -33,20 +37,102 @@ class Met(NamedTuple):
     groups: list[list[int]]
 
 
+class _Placed(NamedTuple):
+    """Running pods, as arrays beside each other: positions, classes, codes of their domain and of the key's own."""
+
+    pods: _Numbers
+    classes: _Numbers
+    domains: _Numbers
+    values: _Numbers
+
+
+class _Sides(NamedTuple):
+    """Classes on a side of a separation, by class, as arrays beside each other."""
+
+    separations: _Numbers
+    classes: _Numbers
+    owners: _Numbers
+    matches: _Numbers
+
+
 def sweep(model: Model, domains: Domains, values: Domains | None, apart: Sequence[Separation]) -> Iterator[Met]:
     """Every domain in which pods refuse one another; with `values`, those of the separations' key, across these.
 
-    Sorted by separation and domain. Every join is eager: left to itself polars 2.1 reorders lazy inner joins and builds
-    their product.
+    Sorted by separation and domain.
     """
-    if not apart or not len(model.running.keys):
+    if not apart:
         return
-    import polars as pl  # 0.2 s: a site without separations does not wait for it
+    across = values is not None
+    listed = np.array(list(tables.sides(apart)), np.int64).reshape(-1, 4)
+    sides = _Sides(*listed[np.argsort(listed[:, 1], kind="stable")].T)
+    placed = _placed(model, domains, values or domains, sides.classes)
+    count = np.bincount(sides.classes, minlength=len(model.classes))[placed.classes]
+    few = count.sum() <= _FEW_SIDES * len(count)
+    rows = _in_company(placed, sides, count) if few else _joined(placed, sides, across)
+    for (separation, domain), group in groupby(rows, key=itemgetter(0, 1)):
+        found = refusing([Row._make(row[2:]) for row in group], across)
+        if found:
+            yield Met(separation, domain, found)
 
-    sides = fr.SIDES.rows(list(tables.sides(apart)))
-    placed = _placed(model, domains, values, sides[fr.CLASS].to_numpy())
+
+def _placed(model: Model, domains: Domains, values: Domains, classes: _Numbers) -> _Placed:
+    """The running pods of these classes on nodes that have the key (and a host)."""
+    running = model.running
+    concerned = np.zeros(len(model.classes), bool)
+    concerned[classes] = True
+    codes = domains.codes[running.nodes]
+    own = values.codes[running.nodes]
+    pods = np.flatnonzero((codes >= 0) & (own >= 0) & concerned[running.classes])
+    return _Placed(pods, running.classes[pods], codes[pods], own[pods])
+
+
+def _in_company(placed: _Placed, sides: _Sides, count: _Numbers) -> Iterable[_PodRow]:
+    """The pods that share their domain with another one of the separation, sorted by both, then by pod.
+
+    `count` is that of the sides of each pod's class.
+    """
+    which = np.repeat(np.arange(len(count)), count)  # a row for each pod and side of it
+    nth = np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count)
+    side = np.searchsorted(sides.classes, placed.classes)[which] + nth
+    separation, domain = sides.separations[side], placed.domains[which]
+    place = separation * (int(domain.max(initial=0)) + 1) + domain
+    order = np.argsort(place, kind="stable")
+    same = np.diff(place[order]) == 0
+    beside = np.zeros(len(order), bool)
+    beside[1:] |= same
+    beside[:-1] |= same
+    company = order[beside]
+    which, side = which[company], side[company]
+    columns = separation[company], domain[company], placed.values[which], placed.pods[which]
+    flags = sides.owners[side] > 0, sides.matches[side] > 0
+    return zip(*(column.tolist() for column in (*columns, *flags)), strict=True)
+
+
+def _joined(placed: _Placed, sides: _Sides, across: bool) -> Iterable[_PodRow]:
+    """The pods of places in which some refuse others, sorted as above.
+
+    Every join is eager: left to itself polars 2.1 reorders lazy inner joins and builds their product.
+    """
+    import polars as pl  # 0.2 s, which a check of most sites does not wait for
+
+    pods = fr.PLACED.frame(
+        {
+            fr.POD: placed.pods.astype(np.uint32),
+            fr.CLASS: placed.classes.astype(np.uint32),
+            fr.DOMAIN: placed.domains.astype(np.int32),
+            fr.VALUE: placed.values.astype(np.int32),
+        }
+    )
+    of_class = fr.SIDES.frame(
+        {
+            fr.SEPARATION: sides.separations.astype(np.uint32),
+            fr.CLASS: sides.classes.astype(np.uint32),
+            fr.OWNER: sides.owners > 0,
+            fr.MATCH: sides.matches > 0,
+        }
+    )
     where = [fr.CLASS, fr.DOMAIN, fr.VALUE]
-    cells = placed.group_by(where).agg(pl.len().alias(fr.COUNT)).join(sides, on=fr.CLASS)
+    cells = pods.group_by(where).agg(pl.len().alias(fr.COUNT)).join(of_class, on=fr.CLASS)
     count = pl.col(fr.COUNT)
     met = cells.group_by(fr.SEPARATION, fr.DOMAIN).agg(
         count.filter(pl.col(fr.OWNER)).sum().alias(fr.OWNERS),
@@ -56,25 +142,7 @@ def sweep(model: Model, domains: Domains, values: Domains | None, apart: Sequenc
         pl.col(fr.VALUE).max().alias(fr.MOST),
     )
     owners, matched, both = pl.col(fr.OWNERS), pl.col(fr.MATCHED), pl.col(fr.BOTH)
-    met = met.filter(some_refuse(owners, matched, both, pl.col(fr.LEAST), pl.col(fr.MOST), values is not None))
-    rows = cells.join(met, on=[fr.SEPARATION, fr.DOMAIN], how="semi").join(placed, on=where)
+    met = met.filter(some_refuse(owners, matched, both, pl.col(fr.LEAST), pl.col(fr.MOST), across))
+    rows = cells.join(met, on=[fr.SEPARATION, fr.DOMAIN], how="semi").join(pods, on=where)
     rows = fr.MET.checked(rows.select(list(fr.MET.polars_schema))).sort(fr.SEPARATION, fr.DOMAIN, fr.POD)
-    for (separation, domain), group in groupby(rows.iter_rows(), key=lambda row: (row[0], row[1])):
-        yield Met(separation, domain, groups([Row._make(row[2:]) for row in group], values is not None))
-
-
-def _placed(model: Model, domains: Domains, values: Domains | None, classes: npt.NDArray[np.uint32]) -> "pl.DataFrame":
-    """The running pods of these classes on nodes that have the key (and a host)."""
-    concerned = np.zeros(len(model.classes), bool)
-    concerned[classes] = True
-    codes = domains.codes[model.running.nodes]
-    own = codes if values is None else values.codes[model.running.nodes]
-    there = (codes >= 0) & (own >= 0) & concerned[model.running.classes]
-    return fr.PLACED.frame(
-        {
-            fr.POD: np.flatnonzero(there).astype(np.uint32),
-            fr.CLASS: model.running.classes[there].astype(np.uint32),
-            fr.DOMAIN: codes[there].astype(np.int32),
-            fr.VALUE: own[there].astype(np.int32),
-        }
-    )
+    return rows.iter_rows()
