@@ -25,6 +25,8 @@ _LIBRARY_SLIPS = (OSError, ValueError, TypeError, KeyError, AttributeError, Asse
 
 POD_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 """Where a pod finds the name of its namespace."""
+CONNECTIONS = 256
+"""At most: more than all sinks and watches use at once, so that no lease waits for another request to end."""
 READ_BUFFER = 2**21
 """Bytes, as kubernetes_asyncio has it: an object can be longer than aiohttp's default."""
 
@@ -95,6 +97,7 @@ async def load(origin: Origin) -> Any:
     except (config_module.ConfigException, *_LIBRARY_SLIPS) as error:
         raise InputError(_why_not(origin, error)) from error
     _check_server(origin, configuration.host)
+    configuration.connection_pool_maxsize = CONNECTIONS
     try:
         return _without_proxy(client_module.ApiClient(configuration))
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError: an unreadable CA, certificate or key
