@@ -15,7 +15,7 @@ that carries the term and another pod that it selects refuse one another, whiche
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
@@ -171,19 +171,19 @@ def some_refuse(owners: int, matched: int, pods: int, least: int, most: int, acr
 
 @overload
 def some_refuse(
+    owners: IntArray, matched: IntArray, pods: IntArray, least: IntArray, most: IntArray, across: bool
+) -> BoolArray: ...
+
+
+@overload
+def some_refuse(
     owners: "pl.Expr", matched: "pl.Expr", pods: "pl.Expr", least: "pl.Expr", most: "pl.Expr", across: bool
 ) -> "pl.Expr": ...
 
 
-def some_refuse(
-    owners: "int | pl.Expr",
-    matched: "int | pl.Expr",
-    pods: "int | pl.Expr",
-    least: "int | pl.Expr",
-    most: "int | pl.Expr",
-    across: bool,
-) -> "bool | pl.Expr":
-    """Whether any two pods of a place `refuse` one another, told from numbers alone: of one place, or columns of many.
+def some_refuse(owners: Any, matched: Any, pods: Any, least: Any, most: Any, across: bool) -> Any:
+    """Whether any two pods of a place `refuse` one another, told from numbers alone: of one place, or of many
+    as arrays or columns.
 
     The pods are those on either side whose nodes have the key: how many carry the term, how many it selects, how many
     there are; the least and the greatest code of their nodes' domains. One pod alone, though it carries a term that

@@ -1,28 +1,27 @@
 """Where a separation is broken or undone, over all pods of a site at once.
 
 In: a model, the domains of a key, or the hosts beside them, and separations. Out: the groups of pods that refuse one
-another, place by place. What refuses what is decided by `affinity/separation.py`. Pods that are alone in their domain,
-as most are, refuse nobody: where pods take part in few separations each, sorting them by place shows who has company.
-Where they take part in many, polars counts the pods of each class and domain before it joins them with the separations.
+another, place by place. What refuses what is decided by `affinity/separation.py`; here pods are listed only where its
+`some_refuse` holds. Where pods take part in few separations each, they are sorted by separation and domain. Where they
+take part in many, polars counts the pods of each class and domain before it joins them with the separations.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from underhost.agents.affinity.separation import Row, Separation, refusing, some_refuse
+from underhost.agents.affinity.separation import Row, Separation, groups, some_refuse
 from underhost.agents.compiled.domains import Domains
 from underhost.agents.compiled.model import Model
+from underhost.agents.compiled.nodes import IntArray
 from underhost.agents.evaluate import tables
 from underhost.schemas import frames as fr
 
 _FEW_SIDES = 4
 """Separations that a pod takes part in, on average, up to which pods are sorted."""
-_Numbers = npt.NDArray[np.integer[Any]]
 _PodRow = tuple[int, int, int, int, bool, bool]  # separation, domain, and the fields of a `Row`
 
 
@@ -40,19 +39,19 @@ class Met(NamedTuple):
 class _Placed(NamedTuple):
     """Running pods, as arrays beside each other: positions, classes, codes of their domain and of the key's own."""
 
-    pods: _Numbers
-    classes: _Numbers
-    domains: _Numbers
-    values: _Numbers
+    pods: IntArray
+    classes: IntArray
+    domains: IntArray
+    values: IntArray
 
 
 class _Sides(NamedTuple):
     """Classes on a side of a separation, by class, as arrays beside each other."""
 
-    separations: _Numbers
-    classes: _Numbers
-    owners: _Numbers
-    matches: _Numbers
+    separations: IntArray
+    classes: IntArray
+    owners: IntArray
+    matches: IntArray
 
 
 def sweep(model: Model, domains: Domains, values: Domains | None, apart: Sequence[Separation]) -> Iterator[Met]:
@@ -68,14 +67,12 @@ def sweep(model: Model, domains: Domains, values: Domains | None, apart: Sequenc
     placed = _placed(model, domains, values or domains, sides.classes)
     count = np.bincount(sides.classes, minlength=len(model.classes))[placed.classes]
     few = count.sum() <= _FEW_SIDES * len(count)
-    rows = _in_company(placed, sides, count) if few else _joined(placed, sides, across)
+    rows = _sorted(placed, sides, count, across) if few else _joined(placed, sides, across)
     for (separation, domain), group in groupby(rows, key=itemgetter(0, 1)):
-        found = refusing([Row._make(row[2:]) for row in group], across)
-        if found:
-            yield Met(separation, domain, found)
+        yield Met(separation, domain, groups([Row._make(row[2:]) for row in group], across))
 
 
-def _placed(model: Model, domains: Domains, values: Domains, classes: _Numbers) -> _Placed:
+def _placed(model: Model, domains: Domains, values: Domains, classes: IntArray) -> _Placed:
     """The running pods of these classes on nodes that have the key (and a host)."""
     running = model.running
     concerned = np.zeros(len(model.classes), bool)
@@ -86,24 +83,27 @@ def _placed(model: Model, domains: Domains, values: Domains, classes: _Numbers) 
     return _Placed(pods, running.classes[pods], codes[pods], own[pods])
 
 
-def _in_company(placed: _Placed, sides: _Sides, count: _Numbers) -> Iterable[_PodRow]:
-    """The pods that share their domain with another one of the separation, sorted by both, then by pod.
+def _sorted(placed: _Placed, sides: _Sides, count: IntArray, across: bool) -> Iterable[_PodRow]:
+    """The pods of places in which some refuse others, sorted by separation and domain, then by pod.
 
     `count` is that of the sides of each pod's class.
     """
     which = np.repeat(np.arange(len(count)), count)  # a row for each pod and side of it
+    if not len(which):
+        return []
     nth = np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count)
     side = np.searchsorted(sides.classes, placed.classes)[which] + nth
-    separation, domain = sides.separations[side], placed.domains[which]
-    place = separation * (int(domain.max(initial=0)) + 1) + domain
+    place = sides.separations[side] * (int(placed.domains.max()) + 1) + placed.domains[which]
     order = np.argsort(place, kind="stable")
-    same = np.diff(place[order]) == 0
-    beside = np.zeros(len(order), bool)
-    beside[1:] |= same
-    beside[:-1] |= same
-    company = order[beside]
-    which, side = which[company], side[company]
-    columns = separation[company], domain[company], placed.values[which], placed.pods[which]
+    which, side, place = which[order], side[order], place[order]
+    first = np.flatnonzero(np.diff(place, prepend=-1))
+    pods = np.diff(first, append=len(place))
+    owners, matched = (np.add.reduceat(flags[side], first) for flags in (sides.owners, sides.matches))
+    values = placed.values[which]
+    least, most = np.minimum.reduceat(values, first), np.maximum.reduceat(values, first)
+    met = np.repeat(some_refuse(owners, matched, pods, least, most, across), pods)
+    which, side = which[met], side[met]
+    columns = sides.separations[side], placed.domains[which], placed.values[which], placed.pods[which]
     flags = sides.owners[side] > 0, sides.matches[side] > 0
     return zip(*(column.tolist() for column in (*columns, *flags)), strict=True)
 

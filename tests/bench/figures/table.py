@@ -247,6 +247,12 @@ def _bound(title: str, least: float) -> tuple[Figure, ...]:
             beside=peer("its own CPU, ms a pod", " ms"),
             limit=ONE_REQUEST,
         ),
+        Figure(
+            f"Events told by the last binding (ours come 20 a second), {title}",
+            f"{title}: underhost, events",
+            "",
+            beside=peer("events", ""),
+        ),
     )
 
 

@@ -74,6 +74,16 @@ def met(site: Snapshot, key: str, across: bool) -> list[tuple[str, list[list[str
             id="one carries the term, it selects the other",
         ),
         pytest.param(
+            [
+                *(a_pod(f"web-{at}").on("n1").labels(WEB) for at in (0, 1)),
+                a_pod("cache").on("n2").apart(term(HOST, WEB)),
+            ],
+            HOST,
+            False,
+            [],
+            id="who carries the term is elsewhere",
+        ),
+        pytest.param(
             [a_pod(f"c-{at}").on("n1").apart(term(HOST, WEB)) for at in (0, 1)], HOST, False, [], id="carriers"
         ),
         pytest.param([db(0, "n1"), db(1, "n2")], HOST, True, [("h1", [["db-0", "db-1"]])], id="two nodes of a host"),
