@@ -73,6 +73,10 @@ class RawClass(NamedTuple):
     live: bool
     features: tuple[str, ...]
 
+    def cut(self, affinity: bytes, spread: bytes, owner: Owner | None) -> "RawClass":
+        """Without labels, and with these: `_replace` takes three times as long."""
+        return RawClass(self[0], b"", affinity, self[3], self[4], spread, *self[6:10], owner, *self[11:])
+
 
 class PodClass:
     """Pods equal for every rule. All attributes but `selectors` are set once.

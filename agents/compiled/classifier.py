@@ -245,7 +245,7 @@ class Classifier:
         labels = {key: every[key] for key in sorted(used)}
         owner = self._defaults.known(raw.namespace, raw.owner)
         affinity, spread = short(raw.affinity), short(raw.spread)
-        kept = raw._replace(labels=b"", owner=owner, affinity=affinity, spread=spread)
+        kept = raw.cut(affinity, spread, owner)
         identity = (kept, tuple(labels.items()))
         found = self._known.get(identity)
         if found is not None:

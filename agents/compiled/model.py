@@ -43,7 +43,7 @@ class Model:
         self.owners = 0
         self.reader = PodReader(self.volumes is not None)
         parser = Parser(options.shares.terms)
-        labels = SelectedLabels(snapshot.pods.values(), snapshot.services, snapshot.workloads, parser)
+        labels = SelectedLabels(snapshot, parser)
         reading = self.reader.read(snapshot.pods, self.nodes.index, labels)
         self.classifier = Classifier(snapshot, self.nodes.images, parser)
         class_of = np.array(self.classifier.number_all(snapshot, reading), np.intp)

@@ -104,10 +104,13 @@ class PodReader:
         keys, classes, requests, places = found.keys, found.pod_class, found.pod_request, found.pod_node
         owners: list[OwnerReference] | None = None
         like: _Like | None = None
+        status, is_finished = PodStatus(), False
         for key, pod in pods.items():
-            if pod.status.phase in FINISHED:
+            if pod.status is not status:  # replicas share what a file says of it
+                status, is_finished = pod.status, pod.status.phase in FINISHED
+            if is_finished:
                 continue
-            if like is None or pod.metadata.owner_references is not owners:  # replicas share what a file says of it
+            if like is None or pod.metadata.owner_references is not owners:  # as above
                 owners = pod.metadata.owner_references
                 like = likes.get(owners[0].uid) if owners else None
             if like is None or not classed_alike(pod, like[0], self.claims):

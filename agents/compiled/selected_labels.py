@@ -1,11 +1,11 @@
 """Which labels of pods matter: only those that some selector of the snapshot names.
 
-In: pods, Services and workloads. Out: a pod's labels cut down to the keys that they name, as bytes. The cut may be too
+In: a snapshot. Out: a pod's labels cut down to the keys that they name, as bytes. The cut may be too
 wide; the classifier cuts exactly.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TypeVar
 
@@ -15,7 +15,7 @@ from msgspec import Raw
 from underhost.agents.compiled.classes import Parser, affinity_keys, spread_keys
 from underhost.agents.site import terms
 from underhost.agents.site.fault import Fault
-from underhost.schemas.kubernetes import EMPTY_LIST, EMPTY_OBJECT, Pod, Service, Workload
+from underhost.agents.site.snapshot import Snapshot
 
 T = TypeVar("T")
 _EMPTY = b"{}"
@@ -29,44 +29,41 @@ _decode, _encode = msgspec.json.Decoder(dict[str, str] | None).decode, msgspec.j
 class SelectedLabels:
     """The keys that selectors name, and labels cut down to them."""
 
-    def __init__(
-        self,
-        pods: Iterable[Pod],
-        services: Mapping[str, Service],
-        workloads: Mapping[str, Workload],
-        parser: Parser,
-    ) -> None:
+    def __init__(self, snapshot: Snapshot, parser: Parser) -> None:
         """`parser` keeps what it parses here, for whoever asks it next."""
         keys = set[str]()
-        affinities, spreads = _parts(pods)
-        for affinity, _ in _parsed(affinities, parser.affinity.of):
+        for affinity, _ in _parsed(snapshot.look.affinities, parser.affinity.of):
             keys |= affinity_keys(affinity)
-        for constraints, _ in _parsed(spreads, parser.spread.of):
+        for constraints, _ in _parsed(snapshot.look.spreads, parser.spread.of):
             keys |= spread_keys(constraints)
-        for labels in _parsed({bytes(service.spec.selector) for service in services.values()}, terms.labels):
+        services = {bytes(service.spec.selector) for service in snapshot.services.values()}
+        for labels in _parsed(services, terms.labels):
             keys.update(labels)
-        selectors = {bytes(workload.spec.selector) for workload in workloads.values()}
+        selectors = {bytes(workload.spec.selector) for workload in snapshot.workloads.values()}
         for labels in _parsed(selectors, terms.labels):  # a ReplicationController's
             keys.update(labels)
         for requirements in _parsed(selectors, lambda raw: terms.label_selector(raw, "") or ()):
             keys.update(key for key, _, _ in requirements)
         self.keys = frozenset(keys)
-        self._cut = _cutter(self.keys)
+        self._cut, self._checked = _cutter(self.keys), snapshot.checked
         self._last: tuple[object, bytes] = None, _EMPTY
 
     def of(self, raw: bytes | Raw) -> bytes:
         """The labels that count, in the order of their keys; labels that are wrong as they are."""
         try:
-            labels = _decode(raw) or {}  # all of it, for what is wrong in the others
-            if labels and self._cut is not None:
-                cut = self._cut(raw)
-                if cut != self._last[0]:  # replicas stand beside each other
-                    self._last = cut, _encode(cut)
-                return self._last[1]
+            if self._cut is None:
+                return self._picked(_decode(raw) or {})
+            if not self._checked:
+                _decode(raw)  # for what is wrong in those that do not count
+            cut = self._cut(raw)
         except (msgspec.DecodeError, RecursionError):
             return bytes(raw)
-        keys = self.keys
-        found = {key: labels[key] for key in labels if key in keys}
+        if cut != self._last[0]:  # replicas stand beside each other
+            self._last = cut, _EMPTY if cut is None else _encode(cut)
+        return self._last[1]
+
+    def _picked(self, labels: dict[str, str]) -> bytes:
+        found = {key: labels[key] for key in labels if key in self.keys}
         if len(found) > 1:
             found = dict(sorted(found.items()))
         return _encode(found) if found else _EMPTY
@@ -85,19 +82,4 @@ def _cutter(keys: frozenset[str]) -> Callable[[bytes | Raw], object] | None:
         return None
     named = {f"f{at}": key for at, key in enumerate(sorted(keys))}
     fields = [(name, str | msgspec.UnsetType, msgspec.UNSET) for name in named]
-    return msgspec.json.Decoder(msgspec.defstruct("Cut", fields, rename=named, gc=False)).decode
-
-
-def _parts(pods: Iterable[Pod]) -> tuple[set[bytes], set[bytes]]:
-    """The distinct affinities and spread constraints. Pods beside each other are often alike: comparing is cheap."""
-    affinities, spreads = set[bytes](), set[bytes]()
-    affinity, spread = EMPTY_OBJECT, EMPTY_LIST
-    for pod in pods:
-        spec = pod.spec
-        if spec.affinity is not affinity and spec.affinity != affinity:
-            affinity = spec.affinity
-            affinities.add(bytes(affinity))
-        if spec.topology_spread_constraints is not spread and spec.topology_spread_constraints != spread:
-            spread = spec.topology_spread_constraints
-            spreads.add(bytes(spread))
-    return affinities, spreads
+    return msgspec.json.Decoder(msgspec.defstruct("Cut", fields, rename=named, gc=False) | None).decode

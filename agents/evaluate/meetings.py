@@ -281,6 +281,13 @@ class _Kept:
 
     def _tie(self, loose: Sequence[SeparationId]) -> list[Sequence[SeparationId]]:
         """Form the knots of separations that share pods with one another, and with no others."""
+        found: list[Sequence[SeparationId]] = [tuple(loose)] if len(loose) == 1 else self._knotted(loose)  # mostly one
+        for knot in found:
+            self.knots[knot[0]] = knot
+            self.slot_of.update(dict.fromkeys(knot, knot[0]))
+        return found
+
+    def _knotted(self, loose: Sequence[SeparationId]) -> list[Sequence[SeparationId]]:
         first: dict[str, int] = {}
         links = [
             (first.setdefault(pod, number), number)
@@ -288,10 +295,5 @@ class _Kept:
             for pods in self.by_id[at]
             for pod in pods
         ]
-        found: list[Sequence[SeparationId]] = []
-        for group in connected(range(len(loose)), links):
-            knot = tuple(sorted(loose[number] for number in group))
-            self.knots[knot[0]] = knot
-            self.slot_of.update(dict.fromkeys(knot, knot[0]))
-            found.append(knot)
-        return found
+        groups = connected(range(len(loose)), links)
+        return [tuple(sorted(loose[number] for number in group)) for group in groups]

@@ -7,7 +7,7 @@ take part in many, polars counts the pods of each class and domain before it joi
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -62,12 +62,12 @@ def sweep(model: Model, domains: Domains, values: Domains | None, apart: Sequenc
     if not apart:
         return
     across = values is not None
-    listed = np.array(list(tables.sides(apart)), np.int64).reshape(-1, 4)
+    listed = np.fromiter(chain.from_iterable(tables.sides(apart)), np.int64).reshape(-1, 4)
     sides = _Sides(*listed[np.argsort(listed[:, 1], kind="stable")].T)
     placed = _placed(model, domains, values or domains, sides.classes)
-    count = np.bincount(sides.classes, minlength=len(model.classes))[placed.classes]
-    few = count.sum() <= _FEW_SIDES * len(count)
-    rows = _sorted(placed, sides, count, across) if few else _joined(placed, sides, across)
+    of_class = np.bincount(sides.classes, minlength=len(model.classes))
+    few = of_class[placed.classes].sum() <= _FEW_SIDES * len(placed.pods)
+    rows = _sorted(placed, sides, of_class, across) if few else _joined(placed, sides, across)
     for (separation, domain), group in groupby(rows, key=itemgetter(0, 1)):
         yield Met(separation, domain, groups([Row._make(row[2:]) for row in group], across))
 
@@ -83,16 +83,17 @@ def _placed(model: Model, domains: Domains, values: Domains, classes: IntArray) 
     return _Placed(pods, running.classes[pods], codes[pods], own[pods])
 
 
-def _sorted(placed: _Placed, sides: _Sides, count: IntArray, across: bool) -> Iterable[_PodRow]:
+def _sorted(placed: _Placed, sides: _Sides, of_class: IntArray, across: bool) -> Iterable[_PodRow]:
     """The pods of places in which some refuse others, sorted by separation and domain, then by pod.
 
-    `count` is that of the sides of each pod's class.
+    `of_class`: how many sides each class is on.
     """
+    count = of_class[placed.classes]
     which = np.repeat(np.arange(len(count)), count)  # a row for each pod and side of it
     if not len(which):
         return []
     nth = np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count)
-    side = np.searchsorted(sides.classes, placed.classes)[which] + nth
+    side = (np.cumsum(of_class) - of_class)[placed.classes][which] + nth
     place = sides.separations[side] * (int(placed.domains.max()) + 1) + placed.domains[which]
     order = np.argsort(place, kind="stable")
     which, side, place = which[order], side[order], place[order]

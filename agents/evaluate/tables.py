@@ -84,6 +84,9 @@ def separations(apart: Sequence[Separation]) -> "pl.DataFrame":
 def sides(apart: Sequence[Separation]) -> Iterator[tuple[int, int, bool, bool]]:
     """(number of the separation, class, its pods carry the term, the term selects them)."""
     for at, one in enumerate(apart):
+        if one.owners == one.matched:  # as of most: replicas keep off one another
+            yield from ((at, cls, True, True) for cls in one.owners)
+            continue
         owners, matched = set(one.owners), set(one.matched)
         yield from ((at, cls, cls in owners, cls in matched) for cls in sorted(owners | matched))
 

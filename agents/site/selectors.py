@@ -129,6 +129,7 @@ class SelectorTable:
         self._by_label: defaultdict[tuple[str | None, str, str], list[Selector]] = defaultdict(list)
         self._by_key: defaultdict[tuple[str | None, str], list[Selector]] = defaultdict(list)
         self._general: defaultdict[str | None, list[Selector]] = defaultdict(list)
+        self._of_many = False
 
     def add(self, namespaces: Namespaces, requirements: tuple[Requirement, ...]) -> Selector:
         """The selector with this meaning, made if it is new."""
@@ -143,6 +144,7 @@ class SelectorTable:
     def _index(self, selector: Selector) -> None:
         """Nobody looks through the selectors of namespaces that a pod is not in, unless they name many."""
         few = selector.namespaces is not None and len(selector.namespaces) <= FEW
+        self._of_many |= not few
         chosen = min((r for r in selector.requirements if r[1] == IN), key=lambda r: len(r[2]), default=None)
         named = next((key for key, operator, _ in selector.requirements if operator == EXISTS), None)
         for place in selector.namespaces or () if few else (None,):
@@ -173,7 +175,7 @@ class SelectorTable:
     def matching(self, namespace: str, labels: Mapping[str, str]) -> list[Selector]:
         """The selectors that match a pod with these labels."""
         found: list[Selector] = []
-        for place in (namespace, None):
+        for place in (namespace, None) if self._of_many else (namespace,):
             for key, value in labels.items():
                 found += self._by_label.get((place, key, value), ())
                 found += self._by_key.get((place, key), ())

@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
-from underhost.schemas.kubernetes import Budget, Namespace, Node, Pod, Service, Workload
+from underhost.schemas.kubernetes import EMPTY_LIST, EMPTY_OBJECT, Budget, Namespace, Node, Pod, Service, Workload
 from underhost.schemas.records import NodeHost
 from underhost.schemas.shares import Shares
 from underhost.schemas.storage import CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
@@ -54,6 +55,18 @@ BY_VM = Joining()
 """By the VM that it is."""
 
 
+class OneLook(NamedTuple):
+    """What is asked of all pods, found in one look at them: each of a million is far in memory.
+
+    `annotated` and `unplaced` are as in `Snapshot`; `affinities` and `spreads` are the distinct parts of their specs.
+    """
+
+    annotated: Mapping[str, Pod]
+    unplaced: Mapping[str, Pod]
+    affinities: frozenset[bytes]
+    spreads: frozenset[bytes]
+
+
 @dataclass(frozen=True)
 class Snapshot:
     """A site at one moment. Mappings are not changed after construction.
@@ -69,6 +82,7 @@ class Snapshot:
         vsphere: whether the site has a vSphere side: only then is an unknown host a finding.
         joining: how `node_hosts` are told.
         offsets: topic to the last offset that is in the picture.
+        checked: whether the labels of all pods are known to be objects of strings, as those of files are.
     """
 
     site: str = "default"
@@ -92,27 +106,37 @@ class Snapshot:
     vsphere: bool = False
     joining: Joining = BY_VM
     offsets: Mapping[str, int] = field(default_factory=dict)
+    checked: bool = False
 
     @property
     def annotated(self) -> Mapping[str, Pod]:
         """The pods with an annotation that is read: few of a large site."""
-        return self._few[0]
+        return self.look.annotated
 
     @property
     def unplaced(self) -> Mapping[str, Pod]:
         """The pods without a node: few of a large site."""
-        return self._few[1]
+        return self.look.unplaced
 
     @cached_property
-    def _few(self) -> tuple[Mapping[str, Pod], Mapping[str, Pod]]:
-        """Those with an annotation and those without a node, in one look: each of a million pods is far in memory."""
+    def look(self) -> OneLook:
+        """See there. Pods beside each other are often alike: comparing parts is cheaper than hashing them."""
         annotated, unplaced = dict[str, Pod](), dict[str, Pod]()
+        affinities, spreads = set[bytes](), set[bytes]()
+        affinity, spread = EMPTY_OBJECT, EMPTY_LIST
         for key, pod in self.pods.items():
+            spec = pod.spec
             if pod.metadata.annotations is not None:
                 annotated[key] = pod
-            if not pod.spec.node_name:
+            if not spec.node_name:
                 unplaced[key] = pod
-        return annotated, unplaced
+            if spec.affinity is not affinity and spec.affinity != affinity:
+                affinity = spec.affinity
+                affinities.add(bytes(affinity))
+            if spec.topology_spread_constraints is not spread and spec.topology_spread_constraints != spread:
+                spread = spec.topology_spread_constraints
+                spreads.add(bytes(spread))
+        return OneLook(annotated, unplaced, frozenset(affinities), frozenset(spreads))
 
     def count_hosts(self) -> int:
         """The hosts; where the input names none, those that nodes are known to be on."""

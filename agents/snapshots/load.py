@@ -45,6 +45,7 @@ def snapshot_of(
         attachments=objects.attachments,
         vsphere=objects.inventory is not None,
         joining=joining,
+        checked=not manifests,
     )
     snapshot = located(snapshot)
     return snapshot, [*objects.notes, *made.notes, *_claims(snapshot)]

@@ -25,11 +25,27 @@ _RAW_OF_SPEC = (
     *("overhead", "resources", "affinity", "node_selector", "tolerations", "topology_spread_constraints"),
     "volumes",
 )
+_RAW_OF_STATUS = ("resources", "allocated_resources")
 
 
 def alone(value: S) -> S:
     """The same object, without the bytes that it was decoded from."""
     return decode(encode(value), type(value))
+
+
+def let_go_of_bytes(pod: Pod) -> Pod:
+    """The pod itself, which was decoded just now, with copies of the parts that keep the bytes it was decoded from."""
+    spec, status = pod.spec, pod.status
+    _copy(pod.metadata, ("labels",))
+    _copy(spec, _RAW_OF_SPEC)
+    _copy(status, _RAW_OF_STATUS)
+    for containers in (spec.containers, spec.init_containers):
+        for one in containers or ():
+            _copy(one, ("resources",))
+    for statuses in (status.container_statuses, status.init_container_statuses):
+        for each in statuses or ():
+            _copy(each, _RAW_OF_STATUS)
+    return pod
 
 
 class _Owner:
@@ -61,7 +77,7 @@ class SharedParts:
         uid = _owner_of(pod)
         owner = self._owners.get(uid)
         if owner is None:
-            pod = pod if self._keeps_bytes else alone(pod)
+            pod = pod if self._keeps_bytes else let_go_of_bytes(pod)
             if uid:
                 owner = self._owners[uid] = _Owner(pod)
         elif self._keeps_bytes:
@@ -107,17 +123,17 @@ def _shared_alone(pod: Pod, first: Pod) -> Pod:
     """As `_share`; what is not shared keeps none of the pod's bytes."""
     spec, like = pod.spec, first.spec
     if (pod.status, spec.containers, spec.init_containers) != (first.status, like.containers, like.init_containers):
-        pod = alone(pod)
-        _share(pod, first)
+        _share(let_go_of_bytes(pod), first)
         return pod
     _share(pod, first)
-    _copy(pod.metadata, first.metadata, ("labels",))
-    _copy(spec, like, _RAW_OF_SPEC)
+    _copy(pod.metadata, ("labels",), first.metadata)
+    _copy(spec, _RAW_OF_SPEC, like)
     return pod
 
 
-def _copy(part: Any, other: Any, fields: tuple[str, ...]) -> None:
+def _copy(part: Any, fields: tuple[str, ...], other: Any = None) -> None:
+    """Raw parts of its own, where it does not share them with the other."""
     for name in fields:
         mine = getattr(part, name)
-        if mine is not getattr(other, name) and mine is not EMPTY_OBJECT and mine is not EMPTY_LIST:
+        if mine is not EMPTY_OBJECT and mine is not EMPTY_LIST and mine is not getattr(other, name, None):
             force_setattr(part, name, mine.copy())

@@ -70,7 +70,8 @@ class LongList:
         for block in self._blocks():
             text, blocks = text + block, blocks + 1
             last = self.at + len(text) == self.end
-            taken = next((end for end in self._ends(text, last) if take(b"[%b]" % text[:end])), 0)
+            arrays = ((end, b"".join((b"[", memoryview(text)[:end], b"]"))) for end in self._ends(text, last))
+            taken = next((end for end, array in arrays if take(array)), 0)
             if taken:
                 comma = _COMMA.match(text, taken)
                 used = comma.end() if comma else taken

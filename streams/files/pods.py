@@ -14,7 +14,7 @@ from msgspec.structs import force_setattr, replace
 
 from underhost.schemas import kubernetes as k8s
 from underhost.schemas.errors import BadObjectError
-from underhost.schemas.pods.sharing import alone
+from underhost.schemas.pods.sharing import let_go_of_bytes
 from underhost.streams.files.collect import NAME_MAX, Collected
 from underhost.streams.files.faults import Shapes, begins, pod_shapes
 
@@ -117,7 +117,7 @@ class ListedPods:
                     self._alone += 1
                     own = self._own = own and self._alone < _ALONE + at // 4
                     if own:
-                        pod = alone(pod)
+                        let_go_of_bytes(pod)
                     if owner:
                         likes[owner] = pod
             except BadObjectError:

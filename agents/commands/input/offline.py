@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from underhost.agents.commands.input.memory import kept
 from underhost.agents.commands.input.options import Among, Judged, one_of
 from underhost.agents.commands.input.origin import From
 from underhost.agents.commands.input.sources import read
@@ -36,9 +37,6 @@ if TYPE_CHECKING:
 
 LOOK_AGAIN = 2.0
 """Seconds between two looks of `--watch`."""
-_MADE = 5_000_000
-"""Objects between two collections: what is made of the input lives as long as the command, too. A million pods make
-three million."""
 
 
 @dataclass
@@ -68,7 +66,7 @@ def read_site(source: From, judged: Judged, *, manifests: bool, drift: bool = Fa
     """
     if judged.physical_host is not None:
         one_of("--physical-host", judged.physical_host, ("preferred", "required"))
-    with _kept():
+    with kept():
         found = read(source)
         objects = found.objects
         listen(progress.say)
@@ -121,18 +119,6 @@ def say_changed(output: str) -> None:
     """Between two answers of a watch, for people."""
     if output in ("table", "wide"):
         typer.echo(f"\nChanged at {datetime.now(UTC):%H:%M:%SZ}:")
-
-
-@contextmanager
-def _kept() -> Iterator[None]:
-    """What is read in here lives as long as the command: no garbage collection looks at it, neither now nor later."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.set_threshold(_MADE)
-        gc.enable()
 
 
 @contextmanager

@@ -213,6 +213,7 @@ def _in_one_place(snapshot: Snapshot) -> list[_Together]:
     of_application: dict[Application, _Together] = {}
     owners: list[OwnerReference] | None = None
     namespace, seen = "", None
+    places: dict[str, SamePlace] = {}
     for key, pod in snapshot.pods.items():
         meta = pod.metadata
         if meta.owner_references is not owners or meta.namespace != namespace:
@@ -226,7 +227,8 @@ def _in_one_place(snapshot: Snapshot) -> list[_Together]:
                     seen = of_owner[identity] = of_application.setdefault(application, _Together(application))
         if seen is None or seen.spread or meta.deletion_timestamp is not None or not running(pod) or not ready(pod):
             continue
-        place = place_of(snapshot, pod.spec.node_name)
+        node = pod.spec.node_name
+        place = places.get(node) or places.setdefault(node, place_of(snapshot, node))
         if not seen.pods:
             seen.place = place
         seen.spread = seen.place != place

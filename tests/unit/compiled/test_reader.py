@@ -6,6 +6,7 @@ from support.build import HOST, ZONE, PodBuilder, a_pod, app, spread, term
 from underhost.agents.compiled.classes import Parser
 from underhost.agents.compiled.reader import PodReader
 from underhost.agents.compiled.selected_labels import SelectedLabels
+from underhost.agents.site.snapshot import Snapshot
 
 OWNER = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "u1", "controller": True}
 CLAIM = {"name": "data", "persistentVolumeClaim": {"claimName": "data-db-1"}}
@@ -57,7 +58,7 @@ def read(pods: list[PodBuilder], claims: bool) -> tuple[object, object]:
     """The fields and the request of the last pod, as the reader numbered them."""
     built = {pod.key: pod.build() for pod in pods}
     reader = PodReader(claims=claims)
-    found = reader.read(built, {"n1": 0}, SelectedLabels(built.values(), {}, {}, Parser(64)))
+    found = reader.read(built, {"n1": 0}, SelectedLabels(Snapshot(pods=built), Parser(64)))
     last = [*found.unbound, *found.pending][-1:]
     cls = last[0].cls if last else found.pod_class[-1]
     request = last[0].request if last else found.pod_request[-1]

@@ -11,7 +11,7 @@ from underhost.agents.compiled.classes import Parser
 from underhost.agents.compiled.model import compile
 from underhost.agents.compiled.selected_labels import SelectedLabels
 from underhost.agents.evaluate.evaluator import Evaluator
-from underhost.agents.site.snapshot import Options
+from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.errors import BadObjectError
 from underhost.schemas.kubernetes import Metadata, Service, ServiceSpec, Workload, WorkloadSpec
 
@@ -41,7 +41,9 @@ def test_services_and_owners_name_labels_as_well() -> None:
         "ReplicaSet", Metadata(name="web", namespace="shop"), "apps/v1",
         WorkloadSpec(selector=Raw(b'{"matchExpressions":[{"key":"tier","operator":"Exists"}]}')),
     )  # fmt: skip
-    selected = SelectedLabels([], {"shop/web": service}, {"ReplicaSet/shop/web": owner}, Parser(64))
+    selected = SelectedLabels(
+        Snapshot(services={"shop/web": service}, workloads={"ReplicaSet/shop/web": owner}), Parser(64)
+    )
     assert selected.of(b'{"tier":"gold","pod":"web-1","app":"web"}') == b'{"app":"web","tier":"gold"}'
 
 
@@ -53,13 +55,20 @@ def test_services_and_owners_name_labels_as_well() -> None:
         pytest.param(['a "quoted" key', "\\", "", "ключ"], id="keys that no API server lets in"),
     ],
 )
-def test_labels_are_cut_alike_however_many_keys_are_named(more: list[str]) -> None:
+@pytest.mark.parametrize("checked", [False, True], ids=["", "checked as they were read"])
+def test_labels_are_cut_alike_however_many_keys_are_named(more: list[str], checked: bool) -> None:
     selector = encode(dict.fromkeys(["app", "tier", *more], "x"))
     service = Service(Metadata(name="web", namespace="shop"), ServiceSpec(Raw(selector)))
-    selected = SelectedLabels([], {"shop/web": service}, {}, Parser(64))
+    selected = SelectedLabels(Snapshot(services={"shop/web": service}, checked=checked), Parser(64))
     assert selected.of(b'{"tier":"\\u0067old", "pod":"web-1","app":"web"}') == b'{"app":"web","tier":"gold"}'
     assert selected.of(b'{"pod":"web-1"}') == selected.of(b"null") == selected.of(b"{}") == b"{}"
-    assert selected.of(b'{"app":"web","pod":1}') == b'{"app":"web","pod":1}', "wrong, and refused as it is"
+    assert selected.of(b'{"app":1}') == b'{"app":1}', "wrong, and refused as it is"
+
+
+def test_what_is_wrong_in_labels_that_do_not_count_is_kept_to_be_refused() -> None:
+    service = Service(Metadata(name="web", namespace="shop"), ServiceSpec(Raw(b'{"app":"web"}')))
+    selected = SelectedLabels(Snapshot(services={"shop/web": service}), Parser(64))
+    assert selected.of(b'{"app":"web","pod":1}') == b'{"app":"web","pod":1}'
 
 
 def test_labels_that_are_no_text_are_still_refused_by_the_name_of_their_pod() -> None:
