@@ -182,12 +182,11 @@ def some_refuse(
 
 
 def some_refuse(owners: Any, matched: Any, pods: Any, least: Any, most: Any, across: bool) -> Any:
-    """Whether any two pods of a place `refuse` one another, told from numbers alone: of one place, or of many
-    as arrays or columns.
+    """Whether any two pods of a place `refuse` one another, told from numbers alone: of one place, or of many.
 
-    The pods are those on either side whose nodes have the key: how many carry the term, how many it selects, how many
-    there are; the least and the greatest code of their nodes' domains. One pod alone, though it carries a term that
-    selects itself, refuses nobody.
+    Of many they are arrays or columns. The pods are those on either side whose nodes have the key: how many carry the
+    term, how many it selects, how many there are; the least and the greatest code of their nodes' domains. One pod
+    alone, though it carries a term that selects itself, refuses nobody.
     """
     found = (owners > 0) & (matched > 0) & (pods > 1)
     return found & (least < most) if across else found

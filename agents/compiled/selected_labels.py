@@ -1,7 +1,7 @@
 """Which labels of pods matter: only those that some selector of the snapshot names.
 
-In: a snapshot. Out: a pod's labels cut down to the keys that they name, as bytes. The cut may be too
-wide; the classifier cuts exactly.
+In: a snapshot. Out: a pod's labels cut down to the keys that they name, as bytes. The cut may be too wide; the
+classifier cuts exactly.
 """
 
 import re

@@ -99,7 +99,7 @@ def _sorted(placed: _Placed, sides: _Sides, of_class: IntArray, across: bool) ->
     which, side, place = which[order], side[order], place[order]
     first = np.flatnonzero(np.diff(place, prepend=-1))
     pods = np.diff(first, append=len(place))
-    owners, matched = (np.add.reduceat(flags[side], first) for flags in (sides.owners, sides.matches))
+    owners, matched = np.add.reduceat(sides.owners[side], first), np.add.reduceat(sides.matches[side], first)
     values = placed.values[which]
     least, most = np.minimum.reduceat(values, first), np.maximum.reduceat(values, first)
     met = np.repeat(some_refuse(owners, matched, pods, least, most, across), pods)

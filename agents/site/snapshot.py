@@ -120,7 +120,7 @@ class Snapshot:
 
     @cached_property
     def look(self) -> OneLook:
-        """See there. Pods beside each other are often alike: comparing parts is cheaper than hashing them."""
+        """What is asked of all pods. Those beside each other are often alike: comparing is cheaper than hashing."""
         annotated, unplaced = dict[str, Pod](), dict[str, Pod]()
         affinities, spreads = set[bytes](), set[bytes]()
         affinity, spread = EMPTY_OBJECT, EMPTY_LIST

@@ -33,19 +33,14 @@ def alone(value: S) -> S:
     return decode(encode(value), type(value))
 
 
-def let_go_of_bytes(pod: Pod) -> Pod:
-    """The pod itself, which was decoded just now, with copies of the parts that keep the bytes it was decoded from."""
-    spec, status = pod.spec, pod.status
-    _copy(pod.metadata, ("labels",))
-    _copy(spec, _RAW_OF_SPEC)
-    _copy(status, _RAW_OF_STATUS)
-    for containers in (spec.containers, spec.init_containers):
-        for one in containers or ():
-            _copy(one, ("resources",))
-    for statuses in (status.container_statuses, status.init_container_statuses):
-        for each in statuses or ():
-            _copy(each, _RAW_OF_STATUS)
-    return pod
+def let_go_of_bytes(pod: Pod, first: Pod | None = None) -> None:
+    """Copy what keeps the bytes that the pod was decoded from, just now, save for what it shares with `first`."""
+    its_spec, its_status = (first.spec, first.status) if first is not None else (None, None)
+    _copy(pod.metadata, ("labels",), first.metadata if first is not None else None)
+    _copy(pod.spec, _RAW_OF_SPEC, its_spec)
+    _copy(pod.status, _RAW_OF_STATUS, its_status)
+    _copy_within(pod.spec, ("containers", "init_containers"), its_spec, ("resources",))
+    _copy_within(pod.status, ("container_statuses", "init_container_statuses"), its_status, _RAW_OF_STATUS)
 
 
 class _Owner:
@@ -76,15 +71,13 @@ class SharedParts:
             self.remove(before)
         uid = _owner_of(pod)
         owner = self._owners.get(uid)
-        if owner is None:
-            pod = pod if self._keeps_bytes else let_go_of_bytes(pod)
-            if uid:
-                owner = self._owners[uid] = _Owner(pod)
-        elif self._keeps_bytes:
-            _share(pod, owner.first)
-        else:
-            pod = _shared_alone(pod, owner.first)
-        if owner is not None:
+        first = owner.first if owner is not None else None
+        if first is not None:
+            _share(pod, first)
+        if not self._keeps_bytes:
+            let_go_of_bytes(pod, first)
+        if uid:
+            owner = owner or self._owners.setdefault(uid, _Owner(pod))
             owner.pods += 1
         return pod
 
@@ -119,21 +112,17 @@ def _share_part(part: Any, other: Any, fields: tuple[str, ...]) -> None:
             force_setattr(part, name, others)
 
 
-def _shared_alone(pod: Pod, first: Pod) -> Pod:
-    """As `_share`; what is not shared keeps none of the pod's bytes."""
-    spec, like = pod.spec, first.spec
-    if (pod.status, spec.containers, spec.init_containers) != (first.status, like.containers, like.init_containers):
-        _share(let_go_of_bytes(pod), first)
-        return pod
-    _share(pod, first)
-    _copy(pod.metadata, ("labels",), first.metadata)
-    _copy(spec, _RAW_OF_SPEC, like)
-    return pod
-
-
-def _copy(part: Any, fields: tuple[str, ...], other: Any = None) -> None:
+def _copy(part: Any, fields: tuple[str, ...], other: Any) -> None:
     """Raw parts of its own, where it does not share them with the other."""
     for name in fields:
         mine = getattr(part, name)
         if mine is not EMPTY_OBJECT and mine is not EMPTY_LIST and mine is not getattr(other, name, None):
             force_setattr(part, name, mine.copy())
+
+
+def _copy_within(part: Any, lists: tuple[str, ...], other: Any, fields: tuple[str, ...]) -> None:
+    for name in lists:
+        mine = getattr(part, name)
+        if mine is not getattr(other, name, None):
+            for one in mine or ():
+                _copy(one, fields, None)

@@ -14,7 +14,7 @@ from msgspec.structs import force_setattr, replace
 
 from underhost.schemas import kubernetes as k8s
 from underhost.schemas.errors import BadObjectError
-from underhost.schemas.pods.sharing import let_go_of_bytes
+from underhost.schemas.pods.sharing import alone, let_go_of_bytes
 from underhost.streams.files.collect import NAME_MAX, Collected
 from underhost.streams.files.faults import Shapes, begins, pod_shapes
 
@@ -154,5 +154,5 @@ def _shared(item: _ListedPod, like: k8s.Pod, shapes: Shapes, own: bool) -> k8s.P
     if status == like.status:
         status = like.status
     elif own:
-        status = k8s.decode(k8s.encode(status), k8s.PodStatus)
+        status = alone(status)
     return k8s.Pod(meta, shared, status)

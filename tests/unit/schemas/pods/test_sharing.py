@@ -51,7 +51,7 @@ def _part(pod: Pod, path: str) -> object:
     return found
 
 
-@pytest.mark.parametrize(
+replicas = pytest.mark.parametrize(
     ("other", "expected"),
     [
         pytest.param(web("b"), WHOLE, id="a replica"),
@@ -64,9 +64,19 @@ def _part(pod: Pod, path: str) -> object:
         pytest.param(web("b").owned_by("ReplicaSet/new"), set(), id="a replica of another owner"),
     ],
 )
+
+
+@replicas
 def test_a_pod_has_what_is_equal_from_the_first_of_its_owner(other: PodBuilder, expected: set[str]) -> None:
     site = Site()
     assert common(site.put(web("a")), site.put(other)) == expected
+
+
+@replicas
+def test_a_pod_of_a_list_has_it_from_there_as_well(other: PodBuilder, expected: set[str]) -> None:
+    parts = SharedParts(keeps_bytes=False)
+    first, second = (parts.put(decode(encode(each.build()), Pod)) for each in (web("a"), other))
+    assert common(first, second) == expected
 
 
 def test_pods_without_an_owner_share_nothing() -> None:
