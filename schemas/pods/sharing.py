@@ -33,14 +33,15 @@ def alone(value: S) -> S:
     return decode(encode(value), type(value))
 
 
-def let_go_of_bytes(pod: Pod, first: Pod | None = None) -> None:
-    """Copy what keeps the bytes that the pod was decoded from, just now, save for what it shares with `first`."""
-    its_spec, its_status = (first.spec, first.status) if first is not None else (None, None)
-    _copy(pod.metadata, ("labels",), first.metadata if first is not None else None)
-    _copy(pod.spec, _RAW_OF_SPEC, its_spec)
-    _copy(pod.status, _RAW_OF_STATUS, its_status)
-    _copy_within(pod.spec, ("containers", "init_containers"), its_spec, ("resources",))
-    _copy_within(pod.status, ("container_statuses", "init_container_statuses"), its_status, _RAW_OF_STATUS)
+def let_go_of_bytes(pod: Pod) -> None:
+    """Copy what keeps the bytes that the pod was decoded from; what keeps none, as what it shares, stays what it is."""
+    spec, status = pod.spec, pod.status
+    _copy(pod.metadata, ("labels",))
+    _copy(spec, _RAW_OF_SPEC)
+    for one in (*(spec.containers or ()), *(spec.init_containers or ())):
+        _copy(one, ("resources",))
+    for part in (status, *(status.container_statuses or ()), *(status.init_container_statuses or ())):
+        _copy(part, _RAW_OF_STATUS)
 
 
 class _Owner:
@@ -71,11 +72,10 @@ class SharedParts:
             self.remove(before)
         uid = _owner_of(pod)
         owner = self._owners.get(uid)
-        first = owner.first if owner is not None else None
-        if first is not None:
-            _share(pod, first)
+        if owner is not None:
+            _share(pod, owner.first)
         if not self._keeps_bytes:
-            let_go_of_bytes(pod, first)
+            let_go_of_bytes(pod)
         if uid:
             owner = owner or self._owners.setdefault(uid, _Owner(pod))
             owner.pods += 1
@@ -112,17 +112,8 @@ def _share_part(part: Any, other: Any, fields: tuple[str, ...]) -> None:
             force_setattr(part, name, others)
 
 
-def _copy(part: Any, fields: tuple[str, ...], other: Any) -> None:
-    """Raw parts of its own, where it does not share them with the other."""
+def _copy(part: Any, fields: tuple[str, ...]) -> None:
     for name in fields:
         mine = getattr(part, name)
-        if mine is not EMPTY_OBJECT and mine is not EMPTY_LIST and mine is not getattr(other, name, None):
-            force_setattr(part, name, mine.copy())
-
-
-def _copy_within(part: Any, lists: tuple[str, ...], other: Any, fields: tuple[str, ...]) -> None:
-    for name in lists:
-        mine = getattr(part, name)
-        if mine is not getattr(other, name, None):
-            for one in mine or ():
-                _copy(one, fields, None)
+        if mine is not EMPTY_OBJECT and mine is not EMPTY_LIST:
+            force_setattr(part, name, mine.copy())  # itself, where it holds its own bytes
