@@ -184,14 +184,14 @@ async def test_a_sink_that_raises_is_a_failed_outcome_and_a_dead_letter_and_othe
     cluster: FakeCluster, tmp_path: Path
 ) -> None:
     cluster.refuses["db-1"] = [ZeroDivisionError("a bug")]
+
+    def answers() -> list[tuple[str, str]]:
+        outcomes = [value for _, value in worker.records(OUTCOMES)]
+        return [(one["result"], one["reason"]) for one in outcomes if one["target"] == "pod/shop/db-1"]
+
     async with running(settings_in(tmp_path), cluster) as worker:
-        await worker.until(lambda: len(cluster.bound) == 3)
-    answers = [
-        (value["result"], value["reason"])
-        for _, value in worker.records(OUTCOMES)
-        if value["target"] == "pod/shop/db-1"
-    ]
-    assert answers == [("failed", "ZeroDivisionError: a bug"), ("applied", "bound to n2")]
+        await worker.until(lambda: len(cluster.bound) == 3 and len(answers()) == 2)  # told after it is done
+    assert answers() == [("failed", "ZeroDivisionError: a bug"), ("applied", "bound to n2")]
     [letter] = worker.records_of(DEAD_LETTERS)
     assert (letter.key, letter.headers["stage"]) == ("default/pod/shop/db-1", b"sinks")
 
