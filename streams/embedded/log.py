@@ -28,10 +28,11 @@ MAX_PENDING = 10_000
 """Records that wait for a commit before a sender is held back."""
 REMOVE_AT_ONCE = 2000
 """Records removed per transaction, so that compaction never holds a commit back for long."""
-COMMIT_APART, BUSY_APART = 0.002, 0.010
-"""Seconds from the end of a commit to the next one. The longer pause follows a commit of more than `BUSY` records: a
+APART, LEAST_APART, MOST_APART = 0.0003, 0.002, 0.030
+"""Seconds from the end of a commit to the next one: so many for each record of it, and at least and at most so many. A
 stream of records is written in few commits, while a single change is passed on at once."""
-BUSY = 4
+ENOUGH = 400
+"""Records that are not kept waiting for others."""
 AT_LEISURE = 0.05
 """Seconds that a record for which nobody waits may wait for a commit that is made anyway."""
 COMPACT_EVERY = 60.0
@@ -53,7 +54,7 @@ class Log:
         self.path, self.compact_every = path, compact_every
         self._file = LogFile(path, sync, self._failed)
         self.topics: dict[str, dict[str, str]] = {}
-        self.arrived, self.failed, self._wake, self._room = (asyncio.Event() for _ in range(4))
+        self.arrived, self.failed, self._wake, self._room, self._pause_over = (asyncio.Event() for _ in range(5))
         self._create_lock = asyncio.Lock()
         self._counts: dict[str, int] = {}
         self._partitions: dict[TopicPartition, Partition] = {}
@@ -80,6 +81,7 @@ class Log:
     async def close(self) -> None:
         """Write what is pending, then release the file."""
         self._closing = True
+        self._pause_over.set()
         with suppress(BackendError):
             await self._drain()
         if self._later is not None:
@@ -167,6 +169,8 @@ class Log:
         partition.next = offset + 1
         batch.entries.setdefault(tp, []).append(Entry(offset, timestamp, key, value, headers))
         batch.records += 1
+        if batch.records == ENOUGH:
+            self._pause_over.set()
         batch.on_disk = batch.on_disk or on_disk
         partition.is_followed = not at_leisure
         if not at_leisure:
@@ -221,12 +225,12 @@ class Log:
             raise Refused(f"{self.path}: the log is closed")
 
     async def _flusher(self) -> None:
-        clock, following = asyncio.get_running_loop().time, 0.0
+        loop = asyncio.get_running_loop()
+        pause: asyncio.Handle = loop.call_soon(self._pause_over.set)
         while True:
             await self._wake.wait()
-            # A commit costs a turn of two threads whatever its size, so records that follow closely share one.
-            if (early := following - clock()) > 0:
-                await asyncio.sleep(early)
+            await self._pause_over.wait()
+            pause.cancel()
             self._wake.clear()
             if not self._batch:
                 continue
@@ -238,7 +242,11 @@ class Log:
                 self._fail_batch(batch, error)
                 return
             self._publish(batch)
-            following = clock() + (BUSY_APART if batch.records > BUSY else COMMIT_APART)
+            # A commit costs a turn of two threads whatever its size, so records that follow closely share one.
+            if self._batch.records < ENOUGH and not self._closing:
+                self._pause_over.clear()
+                seconds = min(max(APART * batch.records, LEAST_APART), MOST_APART)
+                pause = loop.call_later(seconds, self._pause_over.set)
 
     def _write_batch(self, batch: Transaction, db: sqlite3.Connection) -> None:
         records = [

@@ -61,9 +61,8 @@ async def test_a_record_written_at_leisure_goes_to_disk_with_the_next_one_in_ord
     assert log.end(TP) == 1
 
 
-async def test_a_record_written_at_leisure_makes_no_commit_of_its_own(
-    log: Log, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def commits_of(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many records each commit has from now on."""
     commits: list[int] = []
 
     def append(db: sqlite3.Connection, records: list[Any], *rest: Any, **options: Any) -> None:
@@ -72,6 +71,40 @@ async def test_a_record_written_at_leisure_makes_no_commit_of_its_own(
 
     write = log_module.store.append
     monkeypatch.setattr(log_module.store, "append", append)
+    return commits
+
+
+async def test_records_that_follow_closely_share_a_commit_once_they_are_enough(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commits = commits_of(monkeypatch)
+    monkeypatch.setattr(log_module, "LEAST_APART", 3600.0)
+    monkeypatch.setattr(log_module, "MOST_APART", 3600.0)
+    monkeypatch.setattr(log_module, "ENOUGH", 40)
+    await log.append(TP, b"k", b"first", 1)
+    for number in range(39):
+        log.put(TP, b"k", b"%d" % number, 1)
+        await asyncio.to_thread(rows_on_disk, log.path)  # time enough for a commit, if one was made
+    await asyncio.wait_for(log.append(TP, b"k", b"last", 1), 30)
+    assert commits == [1, 40]
+
+
+async def test_a_log_that_is_closed_waits_for_no_other_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_module, "LEAST_APART", 3600.0)
+    monkeypatch.setattr(log_module, "MOST_APART", 3600.0)
+    log = Log(tmp_path / "log.db")
+    await log.open()
+    await log.create_topic("t", 1, {})
+    await log.append(TP, b"k", b"first", 1)
+    log.put(TP, b"k", b"last", 1)
+    await asyncio.wait_for(log.close(), 30)
+    assert rows_on_disk(log.path) == [b"first", b"last"]
+
+
+async def test_a_record_written_at_leisure_makes_no_commit_of_its_own(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commits = commits_of(monkeypatch)
     monkeypatch.setattr(log_module, "AT_LEISURE", 3600.0)
     for _ in range(20):
         log.put(TP, b"k", b"row", 1, at_leisure=True)
