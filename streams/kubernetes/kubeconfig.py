@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import yaml
@@ -99,7 +100,7 @@ async def load(origin: Origin) -> Any:
     _check_server(origin, configuration.host)
     configuration.connection_pool_maxsize = CONNECTIONS
     try:
-        return _without_proxy(client_module.ApiClient(configuration))
+        return _as_kubectl_asks(client_module.ApiClient(configuration))
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError: an unreadable CA, certificate or key
         raise InputError(f"{origin}: certificates cannot be used: {_one_line(error)}") from error
 
@@ -125,15 +126,27 @@ def insecure(configuration: Any) -> str:
     return ""
 
 
-def _without_proxy(api: Any) -> Any:
-    """As kubectl does: no proxy of the environment for a server on the loopback."""
-    host = urlsplit(api.configuration.host).hostname or ""
-    if host == "localhost" or _is_loopback(host):
-        rest = api.rest_client
-        connector = rest.pool_manager.connector
-        rest.pool_manager.detach()
-        rest.pool_manager = aiohttp.ClientSession(connector=connector, trust_env=False, read_bufsize=READ_BUFFER)
+def _as_kubectl_asks(api: Any) -> Any:
+    """The proxy of the environment is found out once, and no user of a `.netrc` is taken for the server's.
+
+    aiohttp would look for both at each request, in a thread, and fail where such a user meets a token.
+    """
+    rest = api.rest_client
+    connector = rest.pool_manager.connector
+    rest.pool_manager.detach()
+    rest.pool_manager = aiohttp.ClientSession(connector=connector, trust_env=False, read_bufsize=READ_BUFFER)
+    rest.proxy = rest.proxy or _proxy_of_environment(api.configuration.host)
     return api
+
+
+def _proxy_of_environment(server: str) -> str | None:
+    """As kubectl takes it: none for a server on the loopback, or one that $NO_PROXY names."""
+    address = urlsplit(server)
+    host = address.hostname or ""
+    if host == "localhost" or _is_loopback(host) or proxy_bypass(address.netloc.rpartition("@")[2]):
+        return None
+    proxy = getproxies().get(address.scheme)
+    return f"http://{proxy}" if proxy and "://" not in proxy else proxy
 
 
 def _is_loopback(host: str) -> bool:

@@ -40,6 +40,20 @@ async def test_a_server_on_the_loopback_is_not_asked_through_a_proxy(
     assert kube.count("version") == 1
 
 
+async def test_a_server_elsewhere_is_asked_through_the_proxy_and_with_no_other_credentials_than_ours(
+    kube: FakeKube, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """aiohttp took a user of `.netrc` for the server's, and failed where the kubeconfig has a token."""
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine kube.example login somebody password else")
+    monkeypatch.setenv("NETRC", str(netrc))
+    monkeypatch.setenv("HTTP_PROXY", kube.url)
+    kube.url, kube.token = "http://kube.example", "right"
+    async with await connect(kube.settings(tmp_path, token="right")) as client:
+        assert client.server == "http://kube.example"
+    assert kube.count("version") == 1
+
+
 async def test_the_imports_take_nothing_of_the_time_that_credentials_have(
     kube: FakeKube, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

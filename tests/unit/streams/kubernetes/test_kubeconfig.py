@@ -245,3 +245,45 @@ async def test_what_is_insecure_about_a_server_is_said_and_not_refused(
         assert kubeconfig.insecure(api.configuration) == said
     finally:
         await api.close()
+
+
+@pytest.mark.parametrize(
+    ("server", "environ", "expected"),
+    [
+        pytest.param("https://kube.example:6443", {}, None, id="no proxy"),
+        pytest.param("https://kube.example", {"HTTPS_PROXY": "http://p.example:3128"}, "http://p.example:3128", id="https"),
+        pytest.param("https://kube.example", {"https_proxy": "p.example:3128"}, "http://p.example:3128", id="without http"),
+        pytest.param("https://kube.example", {"HTTP_PROXY": "http://p.example"}, None, id="another protocol's"),
+        pytest.param(
+            "https://kube.example:6443", {"HTTPS_PROXY": "p.example", "NO_PROXY": "other,.example"}, None, id="NO_PROXY"
+        ),
+        pytest.param("https://127.0.0.1:6443", {"HTTPS_PROXY": "p.example"}, None, id="an address of the loopback"),
+        pytest.param("https://localhost:6443", {"HTTPS_PROXY": "p.example"}, None, id="localhost"),
+    ],
+)
+async def test_the_proxy_of_the_environment_is_the_one_that_kubectl_takes(
+    server: str, environ: Mapping[str, str], expected: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    api = await load(Origin((written(tmp_path, with_cluster({"server": server})),), None))
+    await api.close()
+    assert api.rest_client.proxy == expected
+
+
+async def test_the_proxy_of_a_kubeconfig_comes_before_the_environments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://other.example")
+    cluster = {"server": "https://kube.example", "proxy-url": "http://own.example"}
+    api = await load(Origin((written(tmp_path, with_cluster(cluster)),), None))
+    await api.close()
+    assert api.rest_client.proxy == "http://own.example"
+
+
+def with_cluster(cluster: Mapping[str, str]) -> dict[str, Any]:
+    """The configuration with another cluster."""
+    return {**CONFIG, "clusters": [{"name": "c", "cluster": dict(cluster)}]}
