@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import lru_cache
-from typing import Any, TypedDict, Unpack
+from typing import Any, NamedTuple, TypedDict, Unpack
 from urllib.parse import urlencode
 
 import aiohttp
@@ -22,6 +22,7 @@ from yarl import URL
 from underhost.schemas.errors import Conflict, Forbidden, Gone, Refused, Retry, UnderhostError, Unreachable
 from underhost.streams.before_write import before_write
 from underhost.streams.kubernetes import kubeconfig
+from underhost.streams.kubernetes.exchange import Answer, Exchange
 from underhost.streams.settings.clusters import KubernetesSettings
 
 PROBE_TIMEOUT = 10.0
@@ -31,6 +32,8 @@ RENEW_INTERVAL = 15.0
 
 
 TIMEOUT = aiohttp.ClientTimeout(total=30.0, sock_connect=PROBE_TIMEOUT)
+WRITES = ("POST", "PATCH")
+"""What goes past the session: it would send none of these twice."""
 
 
 class Status(msgspec.Struct):
@@ -51,6 +54,16 @@ class RequestOptions(TypedDict, total=False):
     timeout: aiohttp.ClientTimeout
 
 
+class _Request(NamedTuple):
+    """What is sent; `target` is the path with its query."""
+
+    method: str
+    target: str
+    headers: dict[str, str]
+    data: bytes | None
+    timeout: aiohttp.ClientTimeout
+
+
 class KubernetesClient:
     """Requests to one cluster. Made by `connect`; `close` it, or use it in `async with`.
 
@@ -66,6 +79,7 @@ class KubernetesClient:
         self.insecure = kubeconfig.insecure(api.configuration)
         self._api = api
         self._in_use: Counter[Any] = Counter()
+        self._exchange: Exchange | None = None
         self._renewing = asyncio.Lock()
         self._renewed = -RENEW_INTERVAL
 
@@ -85,16 +99,22 @@ class KubernetesClient:
         self, method: str, path: str, **options: Unpack[RequestOptions]
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """The response, whatever its status, its body not yet read. Raises Unreachable, Refused (certificate)."""
-        api = self._api
-        self._in_use[api] += 1
-        try:
-            response = await self._send(api, method, path, **options)
+        async with self._access() as api:
+            response = await self._send(api, await _request(api, method, path, **options))
             try:
                 if response.status == 401:
                     await self._renew(api)
                 yield response
             finally:
                 response.close()
+
+    @asynccontextmanager
+    async def _access(self) -> AsyncIterator[Any]:
+        """The credentials and connections as they are now; the last one to use them closes them, once others came."""
+        api = self._api
+        self._in_use[api] += 1
+        try:
+            yield api
         except (aiohttp.ClientError, OSError) as error:
             raise self._failure(error) from error
         finally:
@@ -104,48 +124,50 @@ class KubernetesClient:
                 if api is not self._api:
                     await api.close()
 
-    async def _send(
-        self,
-        api: Any,
-        method: str,
-        path: str,
-        *,
-        query: Sequence[tuple[str, str]] = (),
-        body: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
-        content_type: str = "application/json",
-        accept: str = "application/json",
-        timeout: aiohttp.ClientTimeout = TIMEOUT,
-    ) -> aiohttp.ClientResponse:
-        # Uncompressed: to unpack the list of a large site would take a tenth of the CPU of its start.
-        headers = {
-            "Accept": accept,
-            "Accept-Encoding": "identity",
-            "Content-Type": content_type,
-            "User-Agent": "underhost",
-        }
-        await api.update_params_for_auth(headers, [], ["BearerToken"])
+    async def _send(self, api: Any, request: _Request) -> aiohttp.ClientResponse:
         rest = api.rest_client
         given = {name: getattr(rest, name) for name in ("proxy", "proxy_headers", "server_hostname")}
-        if method != "GET":
-            before_write()  # after the credentials' plugin, which takes its time
+        if request.method != "GET":
+            before_write()
         # The library's own request, without its copies of the body and its quoting of the address.
         response: aiohttp.ClientResponse = await rest.pool_manager.request(
-            method,
-            URL(_base(self.server) + path + _encoded(tuple(query)), encoded=True),
-            headers=headers,
-            data=None if body is None else msgspec.json.encode(body),
-            timeout=timeout,
+            request.method,
+            URL(_base(self.server) + request.target, encoded=True),
+            headers=request.headers,
+            data=request.data,
+            timeout=request.timeout,
             **{name: value for name, value in given.items() if value},
         )
         return response
 
     async def call(self, method: str, path: str, **options: Unpack[RequestOptions]) -> bytes:
         """The body of a 2xx answer. Raises Gone (404, 410), Conflict (409), Refused, Retry or Unreachable."""
-        async with self.open(method, path, **options) as response:
-            data = await response.read()
-            if not 200 <= response.status < 300:
-                raise self.refusal(response.status, data, response.headers)
-            return data
+        answer = await self._write(method, path, **options) if method in WRITES else None
+        if answer is None:
+            async with self.open(method, path, **options) as response:
+                answer = Answer(response.status, response.headers, await response.read())
+        if not 200 <= answer.status < 300:
+            raise self.refusal(answer.status, answer.body, answer.headers)
+        return answer.body
+
+    async def _write(self, method: str, path: str, **options: Unpack[RequestOptions]) -> Answer | None:
+        """A write past the session; None where one is needed: behind a proxy, or to be led elsewhere."""
+        async with self._access() as api:
+            if api.rest_client.proxy:
+                return None
+            request = await _request(api, method, path, **options)
+            answer = await self._exchange_of(api).write(
+                method, request.target, request.headers, request.data or b"", request.timeout
+            )
+            if answer.status == 401:
+                await self._renew(api)
+            return None if 300 <= answer.status < 400 else answer
+
+    def _exchange_of(self, api: Any) -> Exchange:
+        rest = api.rest_client
+        if self._exchange is None or self._exchange.session is not rest.pool_manager:
+            self._exchange = Exchange(rest.pool_manager, self.server, rest.server_hostname)
+        return self._exchange
 
     async def answers(self, timeout: float) -> bool:
         """Whether the server answers within so many seconds, is ready, and takes our credentials."""
@@ -225,6 +247,30 @@ async def connect(settings: KubernetesSettings, *, environ: Mapping[str, str] | 
         await client.close()
         raise
     return client
+
+
+async def _request(
+    api: Any,
+    method: str,
+    path: str,
+    *,
+    query: Sequence[tuple[str, str]] = (),
+    body: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
+    content_type: str = "application/json",
+    accept: str = "application/json",
+    timeout: aiohttp.ClientTimeout = TIMEOUT,
+) -> _Request:
+    """With the credentials, for which a plugin may have to run: that takes its time."""
+    # Uncompressed: to unpack the list of a large site would take a tenth of the CPU of its start.
+    headers = {
+        "Accept": accept,
+        "Accept-Encoding": "identity",
+        "Content-Type": content_type,
+        "User-Agent": "underhost",
+    }
+    await api.update_params_for_auth(headers, [], ["BearerToken"])
+    data = None if body is None else msgspec.json.encode(body)
+    return _Request(method, path + _encoded(tuple(query)), headers, data, timeout)
 
 
 @lru_cache

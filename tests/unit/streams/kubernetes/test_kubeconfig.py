@@ -251,8 +251,12 @@ async def test_what_is_insecure_about_a_server_is_said_and_not_refused(
     ("server", "environ", "expected"),
     [
         pytest.param("https://kube.example:6443", {}, None, id="no proxy"),
-        pytest.param("https://kube.example", {"HTTPS_PROXY": "http://p.example:3128"}, "http://p.example:3128", id="https"),
-        pytest.param("https://kube.example", {"https_proxy": "p.example:3128"}, "http://p.example:3128", id="without http"),
+        pytest.param(
+            "https://kube.example", {"HTTPS_PROXY": "http://p.example:3128"}, "http://p.example:3128", id="https"
+        ),
+        pytest.param(
+            "https://kube.example", {"https_proxy": "p.example:3128"}, "http://p.example:3128", id="without http"
+        ),
         pytest.param("https://kube.example", {"HTTP_PROXY": "http://p.example"}, None, id="another protocol's"),
         pytest.param(
             "https://kube.example:6443", {"HTTPS_PROXY": "p.example", "NO_PROXY": "other,.example"}, None, id="NO_PROXY"

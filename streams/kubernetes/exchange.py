@@ -1,0 +1,87 @@
+"""One write over the connections of an aiohttp session, past the session: less than half of what a binding cost in it.
+
+In: a request's method, address, headers and body. Out: status, headers and body of its answer. aiohttp connects, keeps
+connections, encrypts and parses. Left out is what its session does for each request besides: cookies, redirects,
+proxies, bodies that stream, and objects for all of these. What needs one of them is left to the session.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+import aiohttp
+from aiohttp.http import HttpProcessingError
+from yarl import URL
+
+from underhost.streams.before_write import before_write
+
+
+class Answer(NamedTuple):
+    """What the server has said."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Exchange:
+    """Writes to one server. Made in the event loop of the session, which is not closed here.
+
+    `server` is the address before each path, `server_hostname` the name in its certificate where that is another one.
+    """
+
+    def __init__(self, session: aiohttp.ClientSession, server: str, server_hostname: str | None) -> None:
+        self.session, url = session, URL(server)
+        self._host, self._prefix = url.host_port_subcomponent, url.raw_path.rstrip("/")
+        # By this the connector tells which connections are alike; nothing of it is sent.
+        self._alike = aiohttp.ClientRequest(
+            "POST", url, loop=asyncio.get_running_loop(), session=session, server_hostname=server_hostname
+        )
+
+    async def write(
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes, timeout: aiohttp.ClientTimeout
+    ) -> Answer:
+        """Send it once, and read the answer. `path` is quoted, and holds the query.
+
+        Raises aiohttp.ClientError or OSError (TimeoutError, too); then it may have been done.
+        """
+        connector = self.session.connector
+        assert connector is not None  # the session is open
+        async with asyncio.timeout(timeout.total):
+            connection = await connector.connect(self._alike, [], timeout)
+            try:
+                answer = await self._ask(connection, self._head(method, path, headers, len(body)) + body)
+            except HttpProcessingError as error:
+                connection.close()
+                raise aiohttp.ClientPayloadError(f"no HTTP: {error.message}") from error
+            except BaseException:  # a cancellation, too: nobody else must get the answer to this
+                connection.close()
+                raise
+            connection.release()
+            return answer
+
+    async def _ask(self, connection: aiohttp.connector.Connection, request: bytes) -> Answer:
+        protocol, transport = connection.protocol, connection.transport
+        if protocol is None or transport is None:
+            raise aiohttp.ServerDisconnectedError
+        protocol.set_response_params()
+        before_write()
+        transport.write(request)
+        while True:
+            message, payload = await protocol.read()
+            if message.code >= 200:  # before it may come what is only on the way
+                return Answer(message.code, message.headers, await payload.read())
+
+    def _head(self, method: str, path: str, headers: Mapping[str, str], length: int) -> bytes:
+        line = f"{method} {self._prefix}{path} HTTP/1.1\r\n"
+        return line.encode("ascii") + _fields(self._host, tuple(headers.items())) + b"%d\r\n\r\n" % length
+
+
+@lru_cache(maxsize=16)  # each kind of write has the same
+def _fields(host: str | None, headers: tuple[tuple[str, str], ...]) -> bytes:
+    lines = [("Host", host or ""), *headers]
+    for name, value in lines:
+        if not value.isprintable():
+            raise ValueError(f"header {name} holds a line break, or another character that no header may hold")
+    return "".join(f"{name}: {value}\r\n" for name, value in lines).encode("latin-1") + b"Content-Length: "
