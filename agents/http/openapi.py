@@ -118,7 +118,7 @@ ANSWERS: dict[str, type[Struct]] = {
 }
 """By verb of the extender, the form of its answer."""
 
-BUSY, GONE = (429, 503), (404, 503)
+GONE = (404, 503)
 OPERATIONS: tuple[Operation, ...] = (
     Operation("/healthz", "Does the worker live?", page.HealthDocument),
     Operation("/readyz", "Is it ready?", {200: page.ReadinessDocument, 503: page.ReadinessDocument}),

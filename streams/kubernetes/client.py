@@ -22,7 +22,7 @@ from yarl import URL
 from underhost.schemas.errors import Conflict, Forbidden, Gone, Refused, Retry, UnderhostError, Unreachable
 from underhost.streams.before_write import before_write
 from underhost.streams.kubernetes import kubeconfig
-from underhost.streams.kubernetes.exchange import Answer, Exchange
+from underhost.streams.kubernetes.exchange import Exchange, Reply
 from underhost.streams.settings.clusters import KubernetesSettings
 
 PROBE_TIMEOUT = 10.0
@@ -145,12 +145,12 @@ class KubernetesClient:
         answer = await self._write(method, path, **options) if method in WRITES else None
         if answer is None:
             async with self.open(method, path, **options) as response:
-                answer = Answer(response.status, response.headers, await response.read())
+                answer = Reply(response.status, response.headers, await response.read())
         if not 200 <= answer.status < 300:
             raise self.refusal(answer.status, answer.body, answer.headers)
         return answer.body
 
-    async def _write(self, method: str, path: str, **options: Unpack[RequestOptions]) -> Answer | None:
+    async def _write(self, method: str, path: str, **options: Unpack[RequestOptions]) -> Reply | None:
         """A write past the session; None where one is needed: behind a proxy, or to be led elsewhere."""
         async with self._access() as api:
             if api.rest_client.proxy:

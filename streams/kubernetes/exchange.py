@@ -17,7 +17,7 @@ from yarl import URL
 from underhost.streams.before_write import before_write
 
 
-class Answer(NamedTuple):
+class Reply(NamedTuple):
     """What the server has said."""
 
     status: int
@@ -41,7 +41,7 @@ class Exchange:
 
     async def write(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes, timeout: aiohttp.ClientTimeout
-    ) -> Answer:
+    ) -> Reply:
         """Send it once, and read the answer. `path` is quoted, and holds the query.
 
         Raises aiohttp.ClientError or OSError (TimeoutError, too); then it may have been done.
@@ -61,7 +61,7 @@ class Exchange:
             connection.release()
             return answer
 
-    async def _ask(self, connection: aiohttp.connector.Connection, request: bytes) -> Answer:
+    async def _ask(self, connection: aiohttp.connector.Connection, request: bytes) -> Reply:
         protocol, transport = connection.protocol, connection.transport
         if protocol is None or transport is None:
             raise aiohttp.ServerDisconnectedError
@@ -71,7 +71,7 @@ class Exchange:
         while True:
             message, payload = await protocol.read()
             if message.code >= 200:  # before it may come what is only on the way
-                return Answer(message.code, message.headers, await payload.read())
+                return Reply(message.code, message.headers, await payload.read())
 
     def _head(self, method: str, path: str, headers: Mapping[str, str], length: int) -> bytes:
         line = f"{method} {self._prefix}{path} HTTP/1.1\r\n"

@@ -40,7 +40,7 @@ async def test_a_server_on_the_loopback_is_not_asked_through_a_proxy(
     assert kube.count("version") == 1
 
 
-async def test_a_server_elsewhere_is_asked_through_the_proxy_and_with_no_other_credentials_than_ours(
+async def test_a_server_elsewhere_is_asked_through_the_proxy_with_our_credentials_alone(
     kube: FakeKube, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """aiohttp took a user of `.netrc` for the server's, and failed where the kubeconfig has a token."""
