@@ -258,7 +258,7 @@ def _bound(title: str, least: float) -> tuple[Figure, ...]:
 
 RATE = "API server and etcd take as much of the two processors for each pod as the binder itself"
 ONE_REQUEST = (
-    "a third is HTTP and TLS of the one request, a quarter Faust's streams and tables; the rest is the watch, "
+    "a third is HTTP and TLS of the one request, a fifth Faust's streams and tables; the rest is the watch, "
     "publishing, the log and the cycle"
 )
 

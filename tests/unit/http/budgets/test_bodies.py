@@ -3,7 +3,6 @@
 import asyncio
 import gc
 import gzip
-import tracemalloc
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
@@ -13,6 +12,7 @@ from aiohttp import StreamReader, web
 from aiohttp.base_protocol import BaseProtocol
 from aiohttp.test_utils import make_mocked_request
 from prometheus_client import CollectorRegistry
+from support.memory import traced
 
 from underhost.agents.http.budgets import bodies
 from underhost.agents.http.budgets.bodies import body_of
@@ -142,26 +142,22 @@ def announced(size: int, sent: bytes, lost: Exception | None = None) -> web.Requ
 
 async def test_what_is_announced_and_not_sent_takes_no_memory() -> None:
     request = announced(64 << 20, b"{}")
-    tracemalloc.start()
-    try:
+    with traced() as used:
         assert await body_of(request, 64 << 20) == b"{}"
-        assert tracemalloc.get_traced_memory()[1] < 1 << 20
-    finally:
-        tracemalloc.stop()
+    assert used.most < 1 << 20
 
 
 async def test_what_came_over_a_lost_connection_is_not_kept_with_its_error() -> None:
     gc.collect()
     gc.disable()  # the stream keeps the error, and the error the frames that it came through
-    tracemalloc.start()
     try:
-        request = announced(64 << 20, bytes(32 << 20), ConnectionResetError())
-        with pytest.raises(ConnectionResetError):
-            await body_of(request, 64 << 20)
-        assert tracemalloc.get_traced_memory()[0] < 1 << 20
+        with traced() as used:
+            request = announced(64 << 20, bytes(32 << 20), ConnectionResetError())
+            with pytest.raises(ConnectionResetError):
+                await body_of(request, 64 << 20)
     finally:
-        tracemalloc.stop()
         gc.enable()
+    assert used.held < 1 << 20
 
 
 async def test_a_client_that_has_left_before_its_body_is_read_is_no_defect() -> None:

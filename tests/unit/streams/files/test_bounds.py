@@ -3,10 +3,10 @@
 import io
 import json
 import os
-import tracemalloc
 from pathlib import Path
 
 import pytest
+from support.memory import traced
 
 from underhost.schemas.errors import InputError
 from underhost.streams.files import reader
@@ -47,17 +47,12 @@ def test_a_list_of_foreign_things_takes_no_memory_for_each(
 ) -> None:
     path = tmp_path / "input.json"
     path.write_bytes(text)
-    tracemalloc.start()
-    try:
-        with pytest.raises(InputError) as caught:
-            load_files([path])
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    with traced() as used, pytest.raises(InputError) as caught:
+        load_files([path])
     assert caught.value.faults[0] == f"{path}: {fault}"
     assert caught.value.faults[-1] == (f"… and {more} more faults" if more else f"{path}: {fault}")
     assert len(caught.value.faults) == (51 if more else 1)
-    assert peak < 10 * len(text) + (1 << 20)
+    assert used.most < 10 * len(text) + (1 << 20)
 
 
 @pytest.mark.parametrize(
@@ -90,15 +85,10 @@ def test_a_list_of_foreign_things_takes_no_memory_for_each(
 def test_one_object_of_many_parts_takes_no_memory_for_each(tmp_path: Path, text: bytes, fault: str) -> None:
     path = tmp_path / "input.yaml"
     path.write_bytes(text)
-    tracemalloc.start()
-    try:
-        with pytest.raises(InputError) as caught:
-            load_files([path])
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    with traced() as used, pytest.raises(InputError) as caught:
+        load_files([path])
     assert caught.value.faults == (f"{path}: {fault}",)
-    assert peak < 10 * len(text) + (1 << 20)
+    assert used.most < 10 * len(text) + (1 << 20)
 
 
 NESTED = b"[" + b",".join([b'{"a":' * 100 + b"[]" + b"}" * 100] * 2_000) + b"]"
@@ -118,16 +108,13 @@ def test_parts_of_an_inventory_take_no_memory_for_each(tmp_path: Path, text: byt
     path = tmp_path / "inventory.json"
     path.write_bytes(text)
     said: list[str] = []
-    tracemalloc.start()
-    try:
-        load_files([], inventory=path)
-    except InputError as error:
-        said = list(error.faults)
-    finally:
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
+    with traced() as used:
+        try:
+            load_files([], inventory=path)
+        except InputError as error:
+            said = list(error.faults)
     assert said == ([f"{path}: {fault}"] if fault else [])
-    assert peak < 10 * len(text)
+    assert used.most < 10 * len(text)
 
 
 def test_what_is_no_regular_file_in_a_directory_is_noted(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ import io
 import json
 import lzma
 import tarfile
-import tracemalloc
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
+from support.memory import traced
 
 from underhost.schemas.errors import InputError
 from underhost.streams.files import archives
@@ -141,15 +141,10 @@ def test_the_files_of_an_archive_are_held_once_and_one_at_a_time(tmp_path: Path,
     cut_off = b'{"kind": "Pod", "apiVersion": ' + b" " * 8_000_000
     path = tmp_path / form
     path.write_bytes(FORMS[form]({"a/pods.json": cut_off, "b/pods.json": cut_off}))
-    tracemalloc.start()
-    try:
-        with pytest.raises(InputError) as caught:
-            load_files([path])
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    with traced() as used, pytest.raises(InputError) as caught:
+        load_files([path])
     assert [fault.split(": ")[1] for fault in caught.value.faults] == ["not valid JSON", "not valid JSON"]
-    assert peak < path.stat().st_size + 1.5 * len(cut_off)
+    assert used.most < path.stat().st_size + 1.5 * len(cut_off)
 
 
 def test_an_archive_is_read_from_standard_input() -> None:

@@ -3,12 +3,12 @@
 import gzip
 import io
 import json
-import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.memory import traced
 
 from underhost.schemas.errors import InputError
 from underhost.streams.files import pieces
@@ -209,12 +209,8 @@ def test_the_text_of_a_long_list_is_never_in_memory_at_once(tmp_path: Path, monk
     file = tmp_path / "list.json"
     file.write_text(json.dumps({"kind": "List", "items": pods}), encoding="utf-8")
     load_files([file])  # what is made once for all
-    tracemalloc.start()
-    try:
+    with traced() as used:
         found = load_files([file])
-        held, most = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
     assert len(found.pods) == 500
-    assert held < 1_000_000
-    assert most < 3_500_000 < file.stat().st_size
+    assert used.held < 1_000_000
+    assert used.most < 3_500_000 < file.stat().st_size

@@ -1,11 +1,11 @@
 """Pods of a list are read the quick way: what comes out, and every complaint, is as if each were read as any object."""
 
 import json
-import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.memory import traced
 
 from underhost.schemas.errors import InputError
 from underhost.streams.files import documents as files_documents
@@ -121,14 +121,10 @@ def test_what_was_read_of_a_large_list_does_not_hold_the_text_of_the_whole(
     file = tmp_path / "list.json"
     file.write_text(json.dumps({"kind": "List", "items": [NODE, *pods, large]}), encoding="utf-8")
     load_files([file])  # what is made once for all
-    tracemalloc.start()
-    try:
+    with traced() as used:
         read = load_files([file])
-        held, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
     assert len(read.pods) == 5
-    assert held < 100_000
+    assert used.held < 100_000
 
 
 def test_replicas_share_the_parts_that_are_equal(tmp_path: Path) -> None:
