@@ -2,7 +2,6 @@
 
 In: records of the derived topics, from their beginning. Out: entries by subject, and the newest of a site. Bounded:
 some entries a subject, some subjects; what was not heard of for longest is forgotten first. The topics keep more.
-While nobody looks, records are kept as they come, and are read once somebody does.
 """
 
 from collections import OrderedDict, deque
@@ -23,8 +22,7 @@ TOPICS = (topics.NODE_HOSTS, topics.PLACEMENTS, topics.VIOLATIONS, topics.ACTION
 EACH, MOST, LATEST = 40, 5_000, 300
 """Entries of one subject, subjects, and entries of the list of a whole site, at most. A pod that comes is a subject."""
 TOGETHER = 20_000
-"""Entries of all subjects of a site, and records that nobody has asked for yet, at most: some 20 MB. A pod that comes
-and is bound makes three."""
+"""Entries of all subjects of a site, at most: some 20 MB. A pod that comes and is bound makes three."""
 NAMED = 20
 """Pods of a finding that an entry names, and that remember each update of it: a finding over hundreds of pods is
 updated whenever one of them comes or goes."""
@@ -41,16 +39,13 @@ class ActivityLog:
         self._latest: deque[HistoryEntry] = deque(maxlen=LATEST)
         self._hosts: dict[str, str] = {}
         self._held = 0
-        self._unread: deque[Record] = deque()
 
     def latest(self) -> list[HistoryEntry]:
         """What happened to the site, newest first, without what only repeats or prepares something."""
-        self._read()
         return list(reversed(self._latest))
 
     def of(self, *subjects: str) -> list[HistoryEntry]:
         """What is remembered of these subjects together, newest first."""
-        self._read()
         entries = [entry for subject in dict.fromkeys(subjects) for entry in self._subjects.get(subject, ())]
         return sorted(entries, key=lambda entry: entry.at, reverse=True)
 
@@ -64,24 +59,8 @@ class ActivityLog:
             if entry.topic == moves or not entry.subject.startswith(("node/", f"{EVENT}/node/"))
         ]
 
-    def put(self, record: Record) -> None:
-        """Keep a record until somebody asks."""
-        self._unread.append(record)
-        if len(self._unread) > TOGETHER:
-            oldest = self._unread.popleft()
-            if oldest.topic == topics.NODE_HOSTS.name:  # its next move is told from there
-                self._apply(oldest)
-
     def apply(self, record: Record) -> HistoryEntry | None:
         """Take in a record; the entry, where it is one for the whole site's list."""
-        self._read()
-        return self._apply(record)
-
-    def _read(self) -> None:
-        while self._unread:
-            self._apply(self._unread.popleft())
-
-    def _apply(self, record: Record) -> HistoryEntry | None:
         topic = topics.BY_NAME.get(record.topic)
         if topic is topics.NODE_HOSTS and record.value is None:
             self._hosts.pop((record.key or b"").decode("utf-8", "replace").rpartition("/")[2], None)
@@ -204,10 +183,10 @@ _ENTRIES: dict[type, Callable[..., HistoryEntry | None]] = {
 
 
 class ActivityLogs:
-    """The memories of every site. `looker` gives who is told what is new in a site's list, None while nobody looks."""
+    """The memories of every site. `told` is called with (site, entry) for what is new in a site's list."""
 
-    def __init__(self, looker: Callable[[str], Callable[[HistoryEntry], None] | None]) -> None:
-        self._looker = looker
+    def __init__(self, told: Callable[[str, HistoryEntry], None]) -> None:
+        self._told = told
         self._sites: dict[str, ActivityLog] = {}
         self._read: dict[tuple[str, int], int] = {}
 
@@ -226,8 +205,6 @@ class ActivityLogs:
             return
         if site not in self._sites:
             self._sites[site] = ActivityLog()
-        tell = self._looker(site)
-        if tell is None:
-            self._sites[site].put(record)
-        elif (entry := self._sites[site].apply(record)) is not None:
-            tell(entry)
+        entry = self._sites[site].apply(record)
+        if entry is not None:
+            self._told(site, entry)

@@ -68,9 +68,10 @@ class ChangeFeed:
         self._wake()
 
     def tell(self, entry: HistoryEntry) -> None:
-        """Something happened."""
-        self._push("activity", _encoder.encode(entry))
-        self._wake()
+        """Something happened; of no interest where nobody looks."""
+        if self._is_looked_at():
+            self._push("activity", _encoder.encode(entry))
+            self._wake()
 
     def end(self) -> None:
         """The site is not decided for here any more: whoever follows has to ask again."""
@@ -81,14 +82,13 @@ class ChangeFeed:
         self.changed.set()
         self.changed = asyncio.Event()
 
-    def is_looked_at(self) -> bool:
-        """Whether somebody looked lately."""
+    def _is_looked_at(self) -> bool:
         return self._clock() - self._on_read < LINGER
 
     # ---------------------------------------------------------------------------------------------- what is looked at
     async def refresh(self) -> None:
         """Bring the rows up to the newest decisions; the difference is an event."""
-        asleep, self._on_read = not self.is_looked_at(), self._clock()
+        asleep, self._on_read = not self._is_looked_at(), self._clock()
         async with self._lock:
             decisions = self.decisions
             if decisions is self._shown:

@@ -45,7 +45,7 @@ class ChangeFeeds:
     ) -> None:
         self._home, self._unready, self._reader, self._on_read = home, unready, reader, on_read
         self._feeds: dict[str, ChangeFeed] = {}
-        self._activity = ActivityLogs(self._looker)
+        self._activity = ActivityLogs(self._told)
         self._begun = asyncio.Event()
         # One thread works the rows of all sites out: they never change while one reads them.
         self.pool = ThreadPoolExecutor(1, thread_name_prefix="page")
@@ -115,9 +115,9 @@ class ChangeFeeds:
             self._feeds[site] = ChangeFeed(site, decisions, self.pool, epoch=f"{time.time_ns():x}")
         self._begun.set()
 
-    def _looker(self, site: str) -> Callable[[HistoryEntry], None] | None:
-        feed = self._feeds.get(site)
-        return feed.tell if feed is not None and feed.is_looked_at() else None
+    def _told(self, site: str, entry: HistoryEntry) -> None:
+        if site in self._feeds:
+            self._feeds[site].tell(entry)
 
     # ------------------------------------------------------------------------------------------------------- its life
     async def running(self, app: web.Application) -> AsyncIterator[None]:

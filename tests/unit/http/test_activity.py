@@ -120,7 +120,7 @@ def test_an_event_of_a_pod_takes_no_other_pods_place(monkeypatch: pytest.MonkeyP
 
 def test_a_record_that_is_read_again_or_is_none_of_ours_changes_nothing() -> None:
     new: list[tuple[str, str]] = []
-    chronicles = ActivityLogs(lambda site: lambda entry: new.append((site, entry.text)))
+    chronicles = ActivityLogs(lambda site, entry: new.append((site, entry.text)))
     written = list(records(STORY[2]))
     for record in [*written, *written]:
         chronicles.apply(record)
@@ -131,7 +131,7 @@ def test_a_record_that_is_read_again_or_is_none_of_ours_changes_nothing() -> Non
 
 
 def test_nothing_is_kept_of_a_question_about_a_site_that_nobody_knows() -> None:
-    logs = ActivityLogs(lambda site: None)
+    logs = ActivityLogs(lambda site, entry: None)
     assert [logs.of(f"unknown-{number}").latest() for number in range(3)] == [[], [], []]
     assert logs._sites == {}
 
@@ -152,40 +152,3 @@ def test_all_subjects_together_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> 
         for record in records((PLACEMENTS, f"prod/pod/shop/db-{number}", row)):
             activity_log.apply(record)
     assert [len(activity_log.of(f"pod/shop/db-{number}")) for number in range(5)] == [0, 0, 1, 1, 1]
-
-
-@pytest.mark.parametrize("looks_after", range(len(STORY)))
-def test_what_nobody_looked_at_is_told_in_full_once_somebody_does(looks_after: int) -> None:
-    late = ActivityLog()
-    for number, record in enumerate(records(*STORY)):
-        late.put(record)
-        if number == looks_after:
-            late.latest()
-    early = after(*STORY)
-    assert late.of_pod("shop/db-0", "n1") == early.of_pod("shop/db-0", "n1")
-    assert late.latest() == early.latest()
-
-
-def test_what_nobody_looks_at_has_a_bound_and_a_nodes_next_move_is_told_all_the_same(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(activity_module, "TOGETHER", 3)
-    activity_log = ActivityLog()
-    for record in records(on_host("esx-1"), *STORY[1:4], on_host("esx-2")):
-        activity_log.put(record)
-    assert told(activity_log.latest()) == [
-        ("pod/shop/db-0", "", "shop/db-0 is to run on n1 (score 512, shares its host with 1)"),
-        ("node/n1", "", "n1 moved from esx-1 to esx-2"),
-    ]
-
-
-def test_who_comes_to_look_is_told_what_happens_from_then_on() -> None:
-    new: list[str] = []
-    looking = False
-    logs = ActivityLogs(lambda site: (lambda entry: new.append(entry.text)) if looking else None)
-    waits, placed = records(*STORY[1:3])
-    logs.apply(waits)
-    looking = True
-    logs.apply(placed)
-    assert new == ["shop/db-0 is to run on n1 (score 512, shares its host with 1)"]
-    assert told(logs.of("prod").latest()) == told(after(*STORY[1:3]).latest())
