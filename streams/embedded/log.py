@@ -54,7 +54,7 @@ class Log:
         self.path, self.compact_every = path, compact_every
         self._file = LogFile(path, sync, self._failed)
         self.topics: dict[str, dict[str, str]] = {}
-        self.arrived, self.failed, self._wake, self._room, self._pause_over = (asyncio.Event() for _ in range(5))
+        self.arrived, self.failed, self._wake, self._room, self._enough = (asyncio.Event() for _ in range(5))
         self._create_lock = asyncio.Lock()
         self._counts: dict[str, int] = {}
         self._partitions: dict[TopicPartition, Partition] = {}
@@ -81,7 +81,7 @@ class Log:
     async def close(self) -> None:
         """Write what is pending, then release the file."""
         self._closing = True
-        self._pause_over.set()
+        self._enough.set()
         with suppress(BackendError):
             await self._drain()
         if self._later is not None:
@@ -170,7 +170,7 @@ class Log:
         batch.entries.setdefault(tp, []).append(Entry(offset, timestamp, key, value, headers))
         batch.records += 1
         if batch.records == ENOUGH:
-            self._pause_over.set()
+            self._enough.set()
         batch.on_disk = batch.on_disk or on_disk
         partition.is_followed = not at_leisure
         if not at_leisure:
@@ -225,13 +225,16 @@ class Log:
             raise Refused(f"{self.path}: the log is closed")
 
     async def _flusher(self) -> None:
-        loop = asyncio.get_running_loop()
-        pause: asyncio.Handle = loop.call_soon(self._pause_over.set)
+        clock, following = asyncio.get_running_loop().time, 0.0
         while True:
             await self._wake.wait()
-            await self._pause_over.wait()
-            pause.cancel()
+            # A commit costs a turn of two threads whatever its size, so records that follow closely share one.
+            if clock() < following:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout_at(following):
+                        await self._enough.wait()
             self._wake.clear()
+            self._enough.clear()
             if not self._batch:
                 continue
             batch, self._batch = self._batch, Transaction()
@@ -242,11 +245,7 @@ class Log:
                 self._fail_batch(batch, error)
                 return
             self._publish(batch)
-            # A commit costs a turn of two threads whatever its size, so records that follow closely share one.
-            if self._batch.records < ENOUGH and not self._closing:
-                self._pause_over.clear()
-                seconds = min(max(APART * batch.records, LEAST_APART), MOST_APART)
-                pause = loop.call_later(seconds, self._pause_over.set)
+            following = clock() + min(max(APART * batch.records, LEAST_APART), MOST_APART)
 
     def _write_batch(self, batch: Transaction, db: sqlite3.Connection) -> None:
         records = [

@@ -142,13 +142,13 @@ class KubernetesClient:
 
     async def call(self, method: str, path: str, **options: Unpack[RequestOptions]) -> bytes:
         """The body of a 2xx answer. Raises Gone (404, 410), Conflict (409), Refused, Retry or Unreachable."""
-        answer = await self._write(method, path, **options) if method in WRITES else None
-        if answer is None:
+        reply = await self._write(method, path, **options) if method in WRITES else None
+        if reply is None:
             async with self.open(method, path, **options) as response:
-                answer = Reply(response.status, response.headers, await response.read())
-        if not 200 <= answer.status < 300:
-            raise self.refusal(answer.status, answer.body, answer.headers)
-        return answer.body
+                reply = Reply(response.status, response.headers, await response.read())
+        if not 200 <= reply.status < 300:
+            raise self.refusal(reply.status, reply.body, reply.headers)
+        return reply.body
 
     async def _write(self, method: str, path: str, **options: Unpack[RequestOptions]) -> Reply | None:
         """A write past the session; None where one is needed: behind a proxy, or to be led elsewhere."""
@@ -156,12 +156,12 @@ class KubernetesClient:
             if api.rest_client.proxy:
                 return None
             request = await _request(api, method, path, **options)
-            answer = await self._exchange_of(api).write(
+            reply = await self._exchange_of(api).write(
                 method, request.target, request.headers, request.data or b"", request.timeout
             )
-            if answer.status == 401:
+            if reply.status == 401:
                 await self._renew(api)
-            return None if 300 <= answer.status < 400 else answer
+            return None if 300 <= reply.status < 400 else reply
 
     def _exchange_of(self, api: Any) -> Exchange:
         rest = api.rest_client

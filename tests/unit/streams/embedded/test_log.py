@@ -86,6 +86,8 @@ async def test_records_that_follow_closely_share_a_commit_once_they_are_enough(
         log.put(TP, b"k", b"%d" % number, 1)
         await asyncio.to_thread(rows_on_disk, log.path)  # time enough for a commit, if one was made
     await asyncio.wait_for(log.append(TP, b"k", b"last", 1), 30)
+    log.put(TP, b"k", b"after that", 1)
+    await asyncio.to_thread(rows_on_disk, log.path)
     assert commits == [1, 40]
 
 
