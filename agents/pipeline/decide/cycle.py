@@ -36,8 +36,8 @@ SHARE = 4
 def begins_by(first: float, ended: float, cost: float) -> float:
     """When an evaluation begins though changes do not pause.
 
-    `first`: when the first of them came; `ended`: when the last evaluation did; `cost`: the seconds that it took,
-    without those of publishing it.
+    `first`: when the first of them came; `ended`: when the last evaluation did; `cost`: the seconds that it took. Both
+    are of evaluating alone: publishing is part of the rest.
     """
     rest = min(LIMIT, SHARE * cost)
     return min(first + LIMIT, max(first + QUIET, ended + rest))
@@ -153,16 +153,17 @@ class SiteCycle:
         snapshot = self._sites.snapshot(self._site)
         at = rfc3339(self._sites.state(self._site).as_of or time.time())
         changed = self._look() or changed
-        started = time.perf_counter()
+        started = time.monotonic()
         decided = await asyncio.get_running_loop().run_in_executor(
             self._pool, partial(evaluation.evaluate, snapshot, at, outcomes, self.still, changed=changed)
         )
-        took = time.perf_counter() - started
+        # Its rest begins here: a broker that is slow to answer takes no processor.
+        self._ended = time.monotonic()
+        took = self._cost = self._ended - started
         self._run.decide(self._site, decided)
         if decided.records:
             await publish_until_taken(self._publisher, decided.records, f"decisions of site {self._site}")
         evaluation.commit(decided)
-        self._ended, self._cost = time.monotonic(), took  # a broker that is slow to answer takes no processor
         self._run.decided(self._site, decided, took)
 
     def _look(self) -> bool:

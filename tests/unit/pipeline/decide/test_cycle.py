@@ -1,6 +1,7 @@
 """When the decide cycle evaluates: after quiet, never starved, again for what changed meanwhile."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -48,12 +49,15 @@ class FlakyPublisher:
     def __init__(self, failures: int = 0) -> None:
         self.failures = failures
         self.records: list[Outgoing] = []
+        self.at = 0.0
+        """When it was asked to publish something, in monotonic seconds."""
 
     async def publish(self, *records: Outgoing) -> None:
         """See `ports.Publisher`."""
         if self.failures:
             self.failures -= 1
             raise Unreachable("Kafka does not answer")
+        self.at = self.at or time.monotonic()
         self.records += records
 
 
@@ -200,20 +204,24 @@ def test_changes_without_a_pause_wait_for_a_rest_after_an_evaluation(ended: floa
 async def test_a_rest_is_after_what_evaluating_took_not_after_the_brokers_answer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    rested: list[float] = []
+    rested: list[tuple[float, float]] = []
 
     def spy(first: float, ended: float, cost: float) -> float:
-        rested.append(cost)
+        rested.append((ended, cost))
         return begins_by(first, ended, cost)
 
     monkeypatch.setattr(cycle, "begins_by", spy)
-    async with a_site() as site:
-        site.pod("first")
+    publisher = FlakyPublisher()
+    async with a_site(publisher=publisher) as site:
+        site.cluster.pod("waits")
+        key = f"{SITE}/pod/shop/waits"
+        site.sites.apply(PODS, parse_key(key), site.cluster.objects["kubernetes"][key][1], 1.0)
         await site.next()
         took = site.took
         site.pod("second")
         await site.next()
-        assert rested == [0.0, took]
+    assert [cost for _, cost in rested] == [0.0, took]
+    assert 0.0 < rested[1][0] <= publisher.at
 
 
 async def test_a_change_during_an_evaluation_leads_to_the_next_one() -> None:
