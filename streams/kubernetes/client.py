@@ -17,6 +17,7 @@ from urllib.parse import urlencode
 
 import aiohttp
 import msgspec
+from aiohttp.http import HttpProcessingError
 from yarl import URL
 
 from underhost.schemas.errors import Conflict, Forbidden, Gone, Refused, Retry, UnderhostError, Unreachable
@@ -115,7 +116,7 @@ class KubernetesClient:
         self._in_use[api] += 1
         try:
             yield api
-        except (aiohttp.ClientError, OSError) as error:
+        except (aiohttp.ClientError, HttpProcessingError, OSError) as error:
             raise self._failure(error) from error
         finally:
             self._in_use[api] -= 1

@@ -7,11 +7,9 @@ proxies, bodies that stream, and objects for all of these. What needs one of the
 
 import asyncio
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import NamedTuple
 
 import aiohttp
-from aiohttp.http import HttpProcessingError
 from yarl import URL
 
 from underhost.streams.before_write import before_write
@@ -44,7 +42,7 @@ class Exchange:
     ) -> Reply:
         """Send it once, and read the answer. `path` is quoted, and holds the query.
 
-        Raises aiohttp.ClientError or OSError (TimeoutError, too); then it may have been done.
+        Raises aiohttp.ClientError, HttpProcessingError or OSError (TimeoutError, too); then it may have been done.
         """
         connector = self.session.connector
         assert connector is not None  # the session is open
@@ -52,9 +50,6 @@ class Exchange:
             connection = await connector.connect(self._alike, [], timeout)
             try:
                 answer = await self._ask(connection, self._head(method, path, headers, len(body)) + body)
-            except HttpProcessingError as error:
-                connection.close()
-                raise aiohttp.ClientPayloadError(f"no HTTP: {error.message}") from error
             except BaseException:  # a cancellation, too: nobody else must get the answer to this
                 connection.close()
                 raise
@@ -74,14 +69,9 @@ class Exchange:
                 return Reply(message.code, message.headers, await payload.read())
 
     def _head(self, method: str, path: str, headers: Mapping[str, str], length: int) -> bytes:
-        line = f"{method} {self._prefix}{path} HTTP/1.1\r\n"
-        return line.encode("ascii") + _fields(self._host, tuple(headers.items())) + b"%d\r\n\r\n" % length
-
-
-@lru_cache(maxsize=16)  # each kind of write has the same
-def _fields(host: str | None, headers: tuple[tuple[str, str], ...]) -> bytes:
-    lines = [("Host", host or ""), *headers]
-    for name, value in lines:
-        if not value.isprintable():
-            raise ValueError(f"header {name} holds a line break, or another character that no header may hold")
-    return "".join(f"{name}: {value}\r\n" for name, value in lines).encode("latin-1") + b"Content-Length: "
+        fields = {"Host": self._host or "", **headers, "Content-Length": str(length)}
+        for name, value in fields.items():
+            if not value.isprintable():
+                raise ValueError(f"header {name} holds a line break, or another character that no header may hold")
+        lines = [f"{method} {self._prefix}{path} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items())]
+        return "\r\n".join([*lines, "", ""]).encode("latin-1")
