@@ -112,6 +112,7 @@ def test_who_opens_the_demo_after_a_minute_finds_the_finding_and_has_time_to_rea
         page = visits.open(demo.address)
         page.click("#tab-activity")
         expect(page.locator("#activity li", has_text="DRS rule")).to_have_count(2)  # both are in vCenter
+        expect(page.locator("#live")).to_have_text("live")
         page.close()
         before = demo.visits
         for act in moved_by_hand("kni-worker6", "esx-1")[0].acts:
@@ -123,6 +124,7 @@ def test_who_opens_the_demo_after_a_minute_finds_the_finding_and_has_time_to_rea
         assert pace.left(clock.now()) is None
 
         page = visits.open(demo.address)
+        expect(page.locator("#live")).to_have_text("live")  # a page is drawn before it follows
         assert demo.visits > before
         pace.visit(clock.now())
         expect(shared(page)).to_have_count(1)
