@@ -78,7 +78,7 @@ async def test_the_second_worker_stands_by_and_acts_once_the_first_has_ended(tmp
         cluster.move("n1", "h3")
         await second.worker.until(lambda: len(cluster.labelled) == 3)
         assert {lease.holder for lease in leases.held.values()} == {"two"}
-        assert len(second.worker.records(OUTCOMES)) >= 1
+        await second.worker.until(lambda: len(second.worker.records(OUTCOMES)) >= 1)  # told after it is done
     assert {lease.holder for lease in leases.held.values()} == {""}
 
 

@@ -173,10 +173,13 @@ async def test_a_record_with_the_id_of_a_command_that_waits_and_other_content_is
 
 async def test_a_refused_binding_is_decided_again(cluster: FakeCluster, tmp_path: Path) -> None:
     cluster.refuses["db-1"] = [Refused("not allowed")]
+
+    def answers() -> list[str]:
+        return [value["result"] for _, value in worker.records(OUTCOMES) if value["target"] == "pod/shop/db-1"]
+
     async with running(settings_in(tmp_path), cluster) as worker:
-        await worker.until(lambda: len(cluster.bound) == 3)
-    answers = [value["result"] for _, value in worker.records(OUTCOMES) if value["target"] == "pod/shop/db-1"]
-    assert answers == ["refused", "applied"]
+        await worker.until(lambda: len(cluster.bound) == 3 and len(answers()) == 2)  # told after it is done
+    assert answers() == ["refused", "applied"]
     assert [value for key, value in worker.states(PLACEMENTS, "node") if key == "default/pod/shop/db-1"] == ["n2", "n2"]
 
 
