@@ -8,6 +8,7 @@ own event loop: a signal ends the watchers, then the cycles, then Faust.
 import asyncio
 import logging
 import signal
+import socket
 from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -54,6 +55,7 @@ async def run_worker(
     on_event: OnEvent | None = None,
     stop: asyncio.Event | None = None,
     web: bool = True,
+    opened: socket.socket | None = None,
     latest: LatestDecisions | None = None,
     on_listening: Callable[[str], None] | None = None,
     on_visit: Callable[[], None] = lambda: None,
@@ -62,9 +64,9 @@ async def run_worker(
     """Run until SIGTERM, SIGINT or `stop`, then end cleanly.
 
     `connections` replaces what the settings name (sources and writers), `evaluator` the real one; `on_event` is told of
-    every derived record once it is published; `stop` also tells tests' and the demo's end; `latest` holds what was
-    decided last; `on_listening` is told the address of the page, `on_visit` that somebody has opened it, `on_waiting`
-    what it waits for until it is ready, which is nothing.
+    every derived record once it is published; `stop` also tells tests' and the demo's end; `opened` listens at
+    `web.listen` already; `latest` holds what was decided last; `on_listening` is told the address of the page,
+    `on_visit` that somebody has opened it, `on_waiting` what it waits for until it is ready, which is nothing.
 
     Raises InputError for a bad configuration, BackendError where a backend is unreachable or refuses before its first
     success; after it, everything is tried again for ever.
@@ -88,7 +90,7 @@ async def run_worker(
                     # The page shows what others decide; what this worker decides itself is less than that.
                     reader, alone = open_reader(settings.kafka), wanted == {role.WEB}
                     observer, decided = TopicObserver(settings, latest, reader, at_once=alone), LatestDecisions()
-                server = await _listen(settings, metrics, latest, current, observer, remarks, on_visit)
+                server = await _listen(settings, metrics, latest, current, observer, remarks, on_visit, opened)
                 (on_listening or _say_page)(server.address)
 
             def new() -> Pipeline:
@@ -136,6 +138,7 @@ async def _listen(
     observer: TopicObserver | None,
     remarks: Mapping[str, str],
     on_visit: Callable[[], None],
+    opened: socket.socket | None,
 ) -> Listeners:
     """The worker's HTTP, from before the first pipeline to after the last; `remarks` stand in every readiness.
 
@@ -173,6 +176,7 @@ async def _listen(
     return await open_listeners(
         settings,
         routes,
+        opened=opened,
         unready=unready,
         registry=metrics.registry,
         refresh=measure,

@@ -5,6 +5,7 @@ whose door cannot be made does not listen at all.
 """
 
 import logging
+import socket
 from dataclasses import replace
 from typing import Any
 
@@ -42,15 +43,22 @@ class Listeners:
             await server.close()
 
 
-async def open_listeners(settings: Settings, routes: HttpRoutes, **probes: Any) -> Listeners:
-    """Listen; `probes` are the rest of what `start_server` takes. Raises InputError."""
+async def open_listeners(
+    settings: Settings, routes: HttpRoutes, *, opened: socket.socket | None = None, **probes: Any
+) -> Listeners:
+    """Listen; `opened` is where the page's does already, `probes` the rest of what `start_server` takes.
+
+    Raises InputError.
+    """
     page, own = settings.web, settings.extender
     token = None if page.token_file is None else TokenFile(page.token_file)
     door = Door(token, certificates=asks_for_certificates(page.tls), open_to_read=page.open_to_read)
     tls, own_tls = listener_tls(page.tls, "web.tls"), listener_tls(own.tls, "extender.tls", required=True)
     _warn("web", page.listen, page.tls)
     at_page = [*routes.routes, *session.routes(door), *(routes.questions if own.listen is None else ())]
-    first = await start_server(page.listen, routes=replace(routes, routes=at_page), door=door, tls=tls, **probes)
+    first = await start_server(
+        page.listen, routes=replace(routes, routes=at_page), door=door, tls=tls, opened=opened, **probes
+    )
     if own.listen is None:
         return Listeners([first])
     _warn("extender", own.listen, own.tls)

@@ -6,13 +6,14 @@ does it count. It is started before the agents, so that a start that takes long 
 
 import logging
 import os
+import socket
 import ssl
 from collections.abc import Callable, Collection
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry, generate_latest
 
-from underhost.agents.http.budgets.arrivals import Entrance
+from underhost.agents.http.budgets.arrivals import Entrance, listening_sockets
 from underhost.agents.http.budgets.bodies import BODY, HELD, SENDING, HeldBodies, bounded
 from underhost.agents.http.budgets.connections import CONNECTIONS, HeldConnections, WithoutNoise, counted
 from underhost.agents.http.doors import door as doors
@@ -67,14 +68,15 @@ async def start_server(
     door: Door | None = None,
     tls: ssl.SSLContext | None = None,
     setting: str = "web.listen",
+    opened: socket.socket | None = None,
 ) -> HttpServer:
     """Listen on `HOST:PORT`. `unready` gives a reason by what is not ready; `refresh` runs before metrics are read;
     `stopped` gives a reason by what is ready and writes nothing all the same, `standby` by what is another worker's;
     `noted` is what people should know though all is well.
 
     `hosts` are further names that the listener answers to, `routes` what there is beside the probes, `door` what they
-    ask for (absent: reading is open, binding is not), `tls` how the listener shows who it is, `setting` names it.
-    Raises InputError where the address is none or cannot be had.
+    ask for (absent: reading is open, binding is not), `tls` how the listener shows who it is, `setting` names it;
+    `opened` listens at that address already. Raises InputError where the address is none or cannot be had.
     """
     host, port = split_listen(listen, setting)
     inward = [unpublished, guard(hosts), counted, doors.at(door or Door()), bounded]
@@ -102,11 +104,12 @@ async def start_server(
     await runner.setup()
     assert runner.server is not None
     try:
-        listener = await connections.listen(runner.server, host, port, tls)
+        sockets = [opened] if opened is not None else await listening_sockets(host, port)
     except OSError as error:
         await runner.cleanup()
         why = os.strerror(error.errno).lower() if error.errno else str(error)
         raise InputError(f"{setting} {listen}: {why}") from error
+    listener = connections.enter(sockets, runner.server, tls)
     return HttpServer(runner, listener, host, "http" if tls is None else "https")
 
 

@@ -73,11 +73,10 @@ def handle(
     """Run the pipeline over a simulated site and tell its story."""
     site = SimulatedSite(scenario, seed=time.time_ns() if seed is None else seed)
     teller = Teller()
-    with _a_log(embedded, bootstrap_servers) as file:
-        address, taken = (listen, None) if listen else _free()
+    with _a_log(embedded, bootstrap_servers) as file, _a_page(listen) as (address, opened, taken):
         settings = settings_of(Topics(None, bootstrap_servers, file), **_groups(scenario, address))
         _keep_quiet()
-        demonstration = _Demonstration(settings, site, teller, first=taken, patience=step_timeout)
+        demonstration = _Demonstration(settings, site, teller, opened, first=taken, patience=step_timeout)
         missed = event_loop.run(demonstration.run(once=once))
     if missed is not None:
         typer.echo(f"error: {missed}", err=True)
@@ -94,15 +93,23 @@ def _a_log(embedded: Path | None, bootstrap_servers: str | None) -> Iterator[Pat
         yield Path(folder) / "underhost.db"
 
 
-def _free() -> tuple[str, str | None]:
-    """The usual address of the page, or a free port and the words for it: a second demo must not fail of the first."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(USUAL)
-        except OSError:
-            return "127.0.0.1:0", "{}:{} is taken by another program, so the page gets a free port.".format(*USUAL)
-    return "{}:{}".format(*USUAL), None
+@contextlib.contextmanager
+def _a_page(listen: str | None) -> Iterator[tuple[str, socket.socket | None, str | None]]:
+    """The page's address, what listens there already, and the words for it.
+
+    Unless told otherwise it is the usual address, or a free port: a second demo must not fail of the first. It is taken
+    at once, since one that begins at the same moment would find it free as well.
+    """
+    if listen:
+        yield listen, None, None
+        return
+    try:
+        opened, words = socket.create_server(USUAL), None
+    except OSError:
+        opened = socket.create_server((USUAL[0], 0))
+        words = "{}:{} is taken by another program, so the page gets a free port.".format(*USUAL)
+    with opened:
+        yield "{}:{}".format(*opened.getsockname()), opened, words
 
 
 def _groups(scenario: str, listen: str) -> dict[str, Any]:
@@ -133,10 +140,17 @@ class _Demonstration:
     """One run of the demo."""
 
     def __init__(
-        self, settings: Settings, site: SimulatedSite, teller: Teller, *, first: str | None, patience: float
+        self,
+        settings: Settings,
+        site: SimulatedSite,
+        teller: Teller,
+        opened: socket.socket | None,
+        *,
+        first: str | None,
+        patience: float,
     ) -> None:
         self._settings, self._site, self._teller, self._patience = settings, site, teller, patience
-        self._first = first
+        self._opened, self._first = opened, first
         self._operator, self._pace = Operator(site), Pace()
         self._since = time.monotonic()
         self._page = ""
@@ -160,7 +174,12 @@ class _Demonstration:
         )
         worker = asyncio.ensure_future(
             run_worker(
-                self._settings, connections=connections, stop=stop, on_listening=self._say_page, on_visit=self._visited
+                self._settings,
+                connections=connections,
+                stop=stop,
+                opened=self._opened,
+                on_listening=self._say_page,
+                on_visit=self._visited,
             )
         )
         telling = asyncio.ensure_future(self._tell(story, once))

@@ -66,6 +66,21 @@ class Turns(Generic[T]):
         return one
 
 
+async def listening_sockets(host: str, port: int) -> list[socket.socket]:
+    """One for every address that the host has. Raises OSError."""
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    sockets: list[socket.socket] = []
+    try:
+        for family, _, _, _, address in dict.fromkeys(found):
+            sockets.append(socket.create_server(address, family=family, backlog=BACKLOG))
+    except OSError:
+        for each in sockets:
+            each.close()
+        raise
+    return sockets
+
+
 class Entrance:
     """Listening sockets; each new connection gets a protocol of its own, over TLS where there is a context."""
 
@@ -78,25 +93,8 @@ class Entrance:
         self._next: asyncio.Handle | None = None
         self._entering: set[asyncio.Task[None]] = set()
         for each in sockets:
+            each.setblocking(False)
             self._open(each)
-
-    @classmethod
-    async def at(
-        cls, host: str, port: int, protocol: Callable[[], asyncio.Protocol], tls: ssl.SSLContext | None = None
-    ) -> "Entrance":
-        """Listen at every address that the host has. Raises OSError."""
-        loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        sockets: list[socket.socket] = []
-        try:
-            for family, _, _, _, address in dict.fromkeys(found):
-                sockets.append(socket.create_server(address, family=family, backlog=BACKLOG))
-                sockets[-1].setblocking(False)
-        except OSError:
-            for each in sockets:
-                each.close()
-            raise
-        return cls(sockets, protocol, tls)
 
     def close(self) -> None:
         """Listen no more, and let in nobody who waits."""

@@ -8,6 +8,7 @@ let go after a while, or at once where they take too much memory together; so ar
 
 import asyncio
 import logging
+import socket
 import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -46,11 +47,11 @@ class HeldConnections:
         self._begun: dict[asyncio.Transport, int] = {}
         self._begun_size = 0
 
-    async def listen(
-        self, server: Callable[[], asyncio.Protocol], host: str, port: int, tls: ssl.SSLContext | None = None
+    def enter(
+        self, sockets: list[socket.socket], server: Callable[[], asyncio.Protocol], tls: ssl.SSLContext | None
     ) -> Entrance:
-        """A listening socket whose connections are counted. Raises OSError."""
-        return await Entrance.at(host, port, lambda: _Door(self, server), tls)
+        """Listening sockets whose connections are counted."""
+        return Entrance(sockets, lambda: _Door(self, server), tls)
 
     def admit(self, transport: asyncio.Transport) -> bool:
         """Whether a new connection is held; for its sake others may be cut off."""

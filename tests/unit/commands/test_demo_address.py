@@ -10,14 +10,24 @@ from underhost.agents.commands.output.invocation import typed
 
 
 def test_a_second_demo_takes_a_free_port_and_has_a_sentence_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        place = taken.getsockname()
-        monkeypatch.setattr(demo, "USUAL", place)
-        taken.listen()
-        sentence = f"127.0.0.1:{place[1]} is taken by another program, so the page gets a free port."
-        assert demo._free() == ("127.0.0.1:0", sentence)
-    assert demo._free() == (f"127.0.0.1:{place[1]}", None)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        usual = free.getsockname()
+    monkeypatch.setattr(demo, "USUAL", usual)
+    with demo._a_page(None) as (address, first, words):
+        assert first is not None
+        assert (address, words) == (f"127.0.0.1:{usual[1]}", None)
+        with demo._a_page(None) as (another, second, words):  # though no page is served at the first one yet
+            assert second is not None
+            assert another == f"127.0.0.1:{second.getsockname()[1]}" != address
+            assert words == f"{address} is taken by another program, so the page gets a free port."
+    with demo._a_page(None) as (again, _, words):
+        assert (again, words) == (address, None)
+
+
+def test_an_address_that_was_asked_for_is_left_to_the_worker() -> None:
+    with demo._a_page("127.0.0.1:9") as page:
+        assert page == ("127.0.0.1:9", None, None)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Health, readiness and metrics over HTTP."""
 
 import asyncio
+import socket
 from pathlib import Path
 
 import aiohttp
@@ -45,6 +46,23 @@ async def test_readiness_names_what_is_not_ready() -> None:
             await start_server(f"127.0.0.1:{web.port}", unready=dict, registry=registry, refresh=seen.inc)
     finally:
         await web.close()
+
+
+async def test_a_socket_that_listens_already_is_taken_over_with_who_waits_there() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as opened:
+        port = opened.getsockname()[1]
+        early, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+        web = await start_server(
+            f"127.0.0.1:{port}", unready=dict, registry=CollectorRegistry(), refresh=lambda: None, opened=opened
+        )
+        try:
+            assert (web.port, web.address) == (port, f"http://127.0.0.1:{port}/")
+            assert (await early.read()).splitlines()[-1] == HEALTHY.encode()
+        finally:
+            writer.close()
+            await web.close()
+        assert opened.fileno() == -1  # nothing listens there any more
 
 
 @pytest.mark.parametrize(
