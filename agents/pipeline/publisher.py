@@ -67,34 +67,42 @@ class Outbox:
     def __init__(self, publisher: Publisher, what: str) -> None:
         self._publisher, self._what = publisher, what
         self._waiting: list[tuple[Outgoing, asyncio.Future[None]]] = []
+        self._under_way: list[tuple[Outgoing, asyncio.Future[None]]] = []
         self._task: asyncio.Task[None] | None = None
 
-    async def publish(self, record: Outgoing) -> None:
-        """Return once the record is acknowledged, however long that takes. Raises what is a bug of the publisher."""
-        published = asyncio.get_running_loop().create_future()
+    def publish(self, record: Outgoing) -> "asyncio.Future[None]":
+        """Done once the record is acknowledged, however long that takes; fails of what is a bug of the publisher.
+
+        Cancelled where the outbox is closed before that; the record may have been published all the same.
+        """
+        published: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((record, published))
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._drain(), name=f"outbox of {self._what}")
-        await published
+        return published
 
     async def close(self) -> None:
-        """Let go of what is not published: its callers are gone."""
+        """Publish nothing any more."""
         task, self._task = self._task, None
-        self._waiting.clear()
         if task is not None:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
+        for _, published in (*self._under_way, *self._waiting):
+            published.cancel()
+        self._waiting, self._under_way = [], []
 
     async def _drain(self) -> None:
         while self._waiting:
-            batch, self._waiting = self._waiting, []
-            publishing = publish_until_taken(self._publisher, [record for record, _ in batch], self._what)
+            self._under_way, self._waiting = self._waiting, []
+            publishing = publish_until_taken(self._publisher, [record for record, _ in self._under_way], self._what)
             [error] = await asyncio.gather(publishing, return_exceptions=True)
-            for _, published in batch:
+            for _, published in self._under_way:
                 if published.done():
                     continue
                 if error is None:
                     published.set_result(None)
+                elif isinstance(error, asyncio.CancelledError):
+                    published.cancel()
                 else:
                     published.set_exception(error)
-        self._task = None
+        self._under_way, self._task = [], None

@@ -55,7 +55,7 @@ class RunState:
         if not self.failure.done():
             self.failure.set_result(translated(error))
 
-    def ended(self, task: "asyncio.Task[None]") -> None:
+    def ended(self, task: "asyncio.Future[None]") -> None:
         """A task has ended, which may only be because it was cancelled, or because it is done."""
         error = None if task.cancelled() else task.exception()
         if error is not None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from underhost.agents.pipeline.dispatch.lanes import Lanes
 from underhost.agents.pipeline.gates.may_write import Gate, refusal
 from underhost.agents.pipeline.gates.wanted import WantedCommands
 from underhost.agents.pipeline.publisher import AgentPublisher, Outbox
@@ -40,8 +41,21 @@ class _Backlog:
     """The newest command of a target, the events that wait for it, and when the first came (boot-time seconds)."""
 
     action: Action
-    events: list[Any] = field(default_factory=list)
+    events: list[Any]
     since: float = field(default_factory=now)
+
+
+@dataclass
+class _Awaited:
+    """A command whose outcome somebody waits for."""
+
+    action: Action
+    answer: "asyncio.Future[Outcome]"
+
+    def answered(self, result: Outcome) -> None:
+        """This became of it; whoever asked may have gone."""
+        if not self.answer.done():
+            self.answer.set_result(result)
 
 
 async def never_left(action: Action, since: float) -> bool:
@@ -58,7 +72,7 @@ class Dispatcher:
     `gates` come before every write; `wanted` is the one of them that knows which commands this run has decided.
     `answered` tells whether a command's outcome is known already. `left` tells whether a command that came at this time
     (boot-time seconds) is left to another worker, which answers it; it may wait until that is settled. `ended` is
-    called with each task once it has ended, `wall` is the time in seconds since 1970.
+    called with each task and each publishing once it has ended, `wall` is the time in seconds since 1970.
     """
 
     def __init__(
@@ -70,7 +84,7 @@ class Dispatcher:
         publisher: AgentPublisher,
         *,
         answered: Callable[[str, Action], bool],
-        ended: Callable[["asyncio.Task[None]"], None],
+        ended: Callable[["asyncio.Future[None]"], None],
         left: Callable[[Action, float], Awaitable[bool]] = never_left,
         wall: Callable[[], float] = time.time,
     ) -> None:
@@ -79,11 +93,10 @@ class Dispatcher:
         self.wanted, self._gates = wanted, tuple(gates)
         self._publisher, self._outbox = publisher, Outbox(publisher, "outcomes")
         self._answered, self._ended, self._left = answered, ended, left
-        self._applying: dict[asyncio.Future[Outcome], str] = {}
-        self._lanes = {kind: asyncio.Semaphore(COMMANDS[kind].lanes) for kind in self.sinks}
+        self._applying: dict[asyncio.Timeout, str] = {}
+        self._lanes = {kind: Lanes(kind, COMMANDS[kind].lanes, self._work, ended) for kind in self.sinks}
         self._waiting: dict[tuple[str, str], _Backlog] = {}
-        self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
-        self._publishing: set[asyncio.Task[None]] = set()
+        self._under_way: set[tuple[str, str]] = set()
         self._is_open = False
 
     def resume(self) -> None:
@@ -95,13 +108,14 @@ class Dispatcher:
         if not self._is_open:
             return
         place = (action.kind, action.target)
-        waiting = self._waiting.setdefault(place, _Backlog(action))
-        waiting.action = action
-        waiting.events.append(event)
-        if place not in self._tasks:
-            task = asyncio.get_running_loop().create_task(self._work(place), name=f"sink {action.kind} {action.target}")
-            self._tasks[place] = task
-            task.add_done_callback(self._ended)
+        waiting = self._waiting.get(place)
+        if waiting is not None:
+            waiting.action = action
+            waiting.events.append(event)
+            return
+        self._waiting[place] = waiting = _Backlog(action, [event])
+        if place not in self._under_way:  # else it has its turn after that
+            self._lanes[action.kind].put(waiting)
 
     async def refuse(self, action: Action, why: str, event: Any) -> None:
         """A record that is no command of ours: it is said, under the digest of its content, and changes nothing.
@@ -112,12 +126,10 @@ class Dispatcher:
         if not self._is_open:
             return
         log.error("%s %s is refused: %s", action.kind, action.target, why)
-        refused = outcome(msgspec.structs.replace(action, id=digest_of(action)), REFUSED, why)
-        # A task of its own: the reader outlives this run, and would wait for ever for what nobody publishes any more.
-        publishing = self._publish_beside(refused)
-        await asyncio.wait([publishing])
-        if not publishing.cancelled():
-            publishing.result()
+        published = self._publish(outcome(msgspec.structs.replace(action, id=digest_of(action)), REFUSED, why))
+        await asyncio.wait([published])
+        if not published.cancelled():
+            published.result()
             event.ack()
 
     async def perform(self, action: Action, refused: str | None = None) -> Outcome | None:
@@ -132,26 +144,19 @@ class Dispatcher:
             return outcome(action, FAILED, ENDS)
         if refused is not None:
             result = outcome(action, REFUSED, refused)
-        else:
-            self.wanted.order([action])
-            async with self._lanes[action.kind]:
-                result = await self._perform(action)
-            self.wanted.done(action)
-        if self._is_open:
-            self._publish_beside(result)
-        return result
-
-    async def _perform(self, action: Action) -> Outcome:
-        if not self._is_open:
-            return outcome(action, FAILED, ENDS)
-        return await refusal(self._gates, action, patient=False) or await self._apply(action, None)
+            self._publish(result)
+            return result
+        self.wanted.order([action])
+        answer: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        self._lanes[action.kind].put(_Awaited(action, answer))
+        return await answer
 
     def abandon(self, kinds: Collection[str]) -> None:
         """Another worker carries these kinds out: what is under way ends at its next step, and counts as failed."""
         self.wanted.forget(kinds)
-        for answer, kind in self._applying.items():
-            if kind in kinds:
-                answer.cancel()
+        for limit in [limit for limit, kind in self._applying.items() if kind in kinds and not limit.expired()]:
+            del self._applying[limit]
+            limit.reschedule(asyncio.get_running_loop().time())
 
     def stop(self) -> None:
         """Begin nothing from now on; what is under way ends at its next step."""
@@ -159,29 +164,45 @@ class Dispatcher:
             return  # cancelled once more, it would not wait for its own end
         self._is_open = False
         self._waiting.clear()
-        under_way: list[asyncio.Future[Any]] = [*self._tasks.values(), *self._applying]
-        for each in under_way:
-            each.cancel()
+        for lanes in self._lanes.values():
+            for order in lanes.stop():
+                if isinstance(order, _Awaited):
+                    order.answered(outcome(order.action, FAILED, ENDS))
 
     async def suspend(self) -> None:
         """The partition may move: what is not done is left to its next owner."""
         self.stop()
         self.wanted.end()
-        tasks = [*self._tasks.values(), *self._publishing]
-        self._tasks.clear()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, *self._applying, return_exceptions=True)
+        for lanes in self._lanes.values():
+            await lanes.ended()
         await self._outbox.close()
+        self._under_way.clear()
 
-    async def _work(self, place: tuple[str, str]) -> None:
-        while place in self._waiting:
-            async with self._lanes[place[0]]:
-                waiting = self._waiting.pop(place)
-                result = await self._carry_out(waiting)
-            await self._done(waiting, result)
-        # Here and not when the task ends: a command that comes in between would wait for nobody.
-        self._tasks.pop(place, None)
+    async def _work(self, order: _Backlog | _Awaited) -> None:
+        """A command whose turn it is. That its outcome is not published yet holds up no other target's."""
+        if isinstance(order, _Awaited):
+            await self._answer(order)
+            return
+        place = (order.action.kind, order.action.target)
+        del self._waiting[place]
+        self._under_way.add(place)
+        result = await self._carry_out(order)
+        if result is None:
+            self._done(order)
+        else:
+            self._publish(result).add_done_callback(lambda published: self._published(order, published))
+
+    async def _answer(self, awaited: _Awaited) -> None:
+        action = awaited.action
+        if awaited.answer.done():
+            return  # whoever asked has gone
+        try:
+            result = await refusal(self._gates, action, patient=False) or await self._apply(action, None)
+            self.wanted.done(action)
+            self._publish(result)
+            awaited.answered(result)
+        finally:
+            awaited.answered(outcome(action, FAILED, ENDS))  # unless it was answered, it was ended under way
 
     async def _carry_out(self, waiting: _Backlog) -> Outcome | None:
         """What became of the command that came last; None where that is known, or another worker's to say."""
@@ -204,40 +225,31 @@ class Dispatcher:
             return None
         return outcome(action, REFUSED, f"it was decided {age:.0f} s ago, and much may have changed since")
 
-    async def _done(self, waiting: _Backlog, result: Outcome | None) -> None:
-        """Publish the outcome, which the next target's command need not wait for, and acknowledge the records."""
-        if result is not None:
-            await self._publish(result)
-        self.wanted.done(waiting.action)
-        for event in waiting.events:
-            event.ack()
-
     async def _apply(self, action: Action, message: Any) -> Outcome:
         """What the sink says. Whatever it raises is a bug of it, and must not stop the others' commands."""
-        answer: asyncio.Future[Outcome] = asyncio.ensure_future(self._way(action, message)(action))
-        self._applying[answer] = action.kind
+        patience, abandoned = COMMANDS[action.kind].patience, False
         try:
-            await asyncio.wait([answer], timeout=COMMANDS[action.kind].patience)
-            timed_out = answer.cancel()  # does nothing to one that is done
+            async with asyncio.timeout(patience) as limit:
+                self._applying[limit] = action.kind
+                try:
+                    result = await self._way(action, message)(action)
+                finally:
+                    abandoned = self._applying.pop(limit, None) is None
         except asyncio.CancelledError:
-            answer.cancel()
-            await asyncio.wait([answer])
-            raise
-        finally:
-            del self._applying[answer]
-        if timed_out:
-            return outcome(action, FAILED, f"no answer within {COMMANDS[action.kind].patience:.0f} s")
-        if answer.cancelled():
-            return outcome(action, FAILED, "another worker carries it out by now" if self._is_open else ENDS)
-        error = answer.exception()
-        if error is None:
-            for gate in self._gates:
-                gate.answered(answer.result())
-            return answer.result()
-        log.error("sink %s raised for %s", action.kind, action.target, exc_info=error)
-        if message is not None:
-            await self._publisher.dead_letter(message, STAGE, error)
-        return outcome(action, FAILED, f"{type(error).__name__}: {error}")
+            if (lane := asyncio.current_task()) is None or lane.cancelling():
+                raise
+            return outcome(action, FAILED, "it was cancelled under way, and may have been done")
+        except Exception as error:
+            if isinstance(error, TimeoutError) and limit.expired():
+                why = "another worker carries it out by now" if abandoned else f"no answer within {patience:.0f} s"
+                return outcome(action, FAILED, why)
+            log.error("sink %s raised for %s", action.kind, action.target, exc_info=error)
+            if message is not None:
+                await self._publisher.dead_letter(message, STAGE, error)
+            return outcome(action, FAILED, f"{type(error).__name__}: {error}")
+        for gate in self._gates:
+            gate.answered(result)
+        return result
 
     def _way(self, action: Action, message: Any) -> Callable[[Action], Awaitable[Outcome]]:
         """How the sink carries it out, by what this worker knows of it besides the record."""
@@ -249,13 +261,22 @@ class Dispatcher:
         # A command from before our time may have been carried out already, without an outcome.
         return sink.apply if self.wanted.is_of_this_run(action, message.timestamp) else sink.again
 
-    def _publish_beside(self, result: Outcome) -> "asyncio.Task[None]":
-        """Publish it in a task of its own, which ends where the partition may move."""
-        name = f"outcome {result.kind} {result.target}"
-        publishing = asyncio.get_running_loop().create_task(self._publish(result), name=name)
-        self._publishing.add(publishing)
-        publishing.add_done_callback(self._publishing.discard)
-        return publishing
+    def _publish(self, result: Outcome) -> "asyncio.Future[None]":
+        """Done once it is published; cancelled where the partition may move."""
+        published = self._outbox.publish(outgoing(OUTCOMES, target_key(self.site, result.target), result))
+        published.add_done_callback(self._ended)
+        return published
 
-    async def _publish(self, result: Outcome) -> None:
-        await self._outbox.publish(outgoing(OUTCOMES, target_key(self.site, result.target), result))
+    def _published(self, waiting: _Backlog, published: "asyncio.Future[None]") -> None:
+        if not published.cancelled() and published.exception() is None:
+            self._done(waiting)
+
+    def _done(self, waiting: _Backlog) -> None:
+        """Its outcome is known: acknowledge its records, and go on with the next command of its target."""
+        place = (waiting.action.kind, waiting.action.target)
+        self.wanted.done(waiting.action)
+        for event in waiting.events:
+            event.ack()
+        self._under_way.discard(place)
+        if place in self._waiting:
+            self._lanes[place[0]].put(self._waiting[place])

@@ -17,7 +17,7 @@ from underhost.streams.watching.records import LARGEST
 class SlowPublisher:
     """Publishes when it is told to; `errors` are raised first, one by one."""
 
-    def __init__(self, *errors: Exception) -> None:
+    def __init__(self, *errors: BaseException) -> None:
         self.batches: list[list[str]] = []
         self.gate = asyncio.Semaphore(0)
         self.errors = list(errors)
@@ -70,6 +70,18 @@ async def test_a_bug_of_the_publisher_is_told_to_everyone_and_the_outbox_goes_on
     assert publisher.batches == [["a", "b"], ["c"]]
 
 
+async def test_who_waits_for_a_cancelled_publishing_is_cancelled_and_the_outbox_goes_on() -> None:
+    publisher = SlowPublisher(asyncio.CancelledError())
+    out = Outbox(publisher, "outcomes")
+    cancelled = out.publish(record("a"))
+    publisher.gate.release()
+    await asyncio.wait([cancelled])
+    assert cancelled.cancelled()
+    publisher.gate.release()
+    await out.publish(record("b"))
+    assert publisher.batches == [["a"], ["b"]]
+
+
 async def test_one_who_no_longer_waits_holds_up_nobody() -> None:
     publisher = SlowPublisher()
     out = Outbox(publisher, "outcomes")
@@ -90,8 +102,7 @@ async def test_a_closed_outbox_publishes_no_more() -> None:
     await out.close()
     publisher.gate.release()
     await asyncio.sleep(0)
-    assert not waiting.done()
-    waiting.cancel()
+    assert waiting.cancelled()
 
 
 async def test_a_record_that_no_broker_takes_is_a_dead_letter_and_the_next_goes_on() -> None:

@@ -103,7 +103,7 @@ class Bench:
         )
         self.dispatcher.resume()
 
-    def _ended(self, task: "asyncio.Task[None]") -> None:
+    def _ended(self, task: "asyncio.Future[None]") -> None:
         error = None if task.cancelled() else task.exception()
         if error is not None:
             self.failures.append(error)
@@ -503,6 +503,32 @@ async def test_a_sink_that_gives_no_answer_in_time_has_failed(monkeypatch: pytes
     assert (bench.results, bench.reasons, bench.letters) == (["failed"], ["no answer within 0 s"], [])
 
 
+class LosingSink(SlowSink):
+    """What its first write waits for is cancelled by somebody else."""
+
+    async def apply(self, action: Action) -> Outcome:
+        """See `ports.Sink`."""
+        if action.id == "lost":
+            answer: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+            answer.cancel()
+            return await answer
+        return await super().apply(action)
+
+
+async def test_a_write_that_is_cancelled_under_way_has_failed_and_the_next_one_goes_on() -> None:
+    bench = Bench(kind="drs-rule")  # its commands are carried out one after another
+    bench.dispatcher.sinks["drs-rule"] = sink = LosingSink("drs-rule")
+    events = [bench.order("lost", "drs-rule/C0/a"), bench.order("next", "drs-rule/C0/b")]
+    sink.gate.release()
+    async with asyncio.timeout(30):
+        await asyncio.gather(*(event.acked.wait() for event in events))
+    assert list(zip(bench.outcomes, bench.results, bench.reasons, strict=True)) == [
+        ("lost", "failed", "it was cancelled under way, and may have been done"),
+        ("next", "applied", ""),
+    ]
+    assert bench.failures == []
+
+
 async def test_a_binder_of_its_own_carries_out_what_was_ordered_while_it_was_down() -> None:
     bench = Bench(kind="bind")
     bench.wanted.begin()
@@ -553,6 +579,33 @@ async def test_a_command_somebody_waits_for_ends_where_the_partition_may_move() 
     assert refused is not None
     assert (ended.result, refused.result, refused.reason) == ("failed", "failed", ENDS)
     assert (bench.sink.begun.empty(), bench.outcomes) == (True, [])
+
+
+async def test_a_command_whose_turn_has_not_come_is_answered_where_the_site_may_move() -> None:
+    bench = Bench(kind="drs-rule")
+    first, second = (Action(name, "drs-rule", f"drs-rule/C0/{name}", {}, "", {}) for name in "ab")
+    answers = [asyncio.create_task(bench.dispatcher.perform(action)) for action in (first, second)]
+    await bench.begun()
+    await bench.dispatcher.suspend()
+    ended = [outcome and (outcome.id, outcome.result, outcome.reason) for outcome in await asyncio.gather(*answers)]
+    assert ended == [("a", "failed", ENDS), ("b", "failed", ENDS)]
+    assert (bench.sink.begun.empty(), bench.outcomes) == (True, [])
+
+
+async def test_a_command_nobody_waits_for_any_more_is_not_begun_but_ends_once_begun() -> None:
+    bench = Bench(kind="drs-rule")
+    first, second = (Action(name, "drs-rule", f"drs-rule/C0/{name}", {}, "", {}) for name in "ab")
+    answers = [asyncio.create_task(bench.dispatcher.perform(action)) for action in (first, second)]
+    await bench.begun()
+    for answer in answers:
+        answer.cancel()
+    await asyncio.gather(*answers, return_exceptions=True)
+    event = bench.order("c", "drs-rule/C0/c")
+    bench.sink.gate.release()
+    assert await bench.begun() == "c"
+    bench.sink.gate.release()
+    await event.acked.wait()
+    assert list(zip(bench.outcomes, bench.results, strict=True)) == [("a", "applied"), ("c", "applied")]
 
 
 async def test_what_is_refused_or_stopped_reaches_no_sink_but_is_an_outcome() -> None:
