@@ -171,15 +171,17 @@ async def test_a_record_with_the_id_of_a_command_that_waits_and_other_content_is
     )
 
 
+def answers(worker: Running) -> list[tuple[str, str]]:
+    """(result, reason) of each outcome of db-1's binding."""
+    outcomes = [value for _, value in worker.records(OUTCOMES) if value["target"] == "pod/shop/db-1"]
+    return [(one["result"], one["reason"]) for one in outcomes]
+
+
 async def test_a_refused_binding_is_decided_again(cluster: FakeCluster, tmp_path: Path) -> None:
     cluster.refuses["db-1"] = [Refused("not allowed")]
-
-    def answers() -> list[str]:
-        return [value["result"] for _, value in worker.records(OUTCOMES) if value["target"] == "pod/shop/db-1"]
-
     async with running(settings_in(tmp_path), cluster) as worker:
-        await worker.until(lambda: len(cluster.bound) == 3 and len(answers()) == 2)  # told after it is done
-    assert answers() == ["refused", "applied"]
+        await worker.until(lambda: len(cluster.bound) == 3 and len(answers(worker)) == 2)  # told after it is done
+    assert [result for result, _ in answers(worker)] == ["refused", "applied"]
     assert [value for key, value in worker.states(PLACEMENTS, "node") if key == "default/pod/shop/db-1"] == ["n2", "n2"]
 
 
@@ -187,14 +189,9 @@ async def test_a_sink_that_raises_is_a_failed_outcome_and_a_dead_letter_and_othe
     cluster: FakeCluster, tmp_path: Path
 ) -> None:
     cluster.refuses["db-1"] = [ZeroDivisionError("a bug")]
-
-    def answers() -> list[tuple[str, str]]:
-        outcomes = [value for _, value in worker.records(OUTCOMES)]
-        return [(one["result"], one["reason"]) for one in outcomes if one["target"] == "pod/shop/db-1"]
-
     async with running(settings_in(tmp_path), cluster) as worker:
-        await worker.until(lambda: len(cluster.bound) == 3 and len(answers()) == 2)  # told after it is done
-    assert answers() == [("failed", "ZeroDivisionError: a bug"), ("applied", "bound to n2")]
+        await worker.until(lambda: len(cluster.bound) == 3 and len(answers(worker)) == 2)  # told after it is done
+    assert answers(worker) == [("failed", "ZeroDivisionError: a bug"), ("applied", "bound to n2")]
     [letter] = worker.records_of(DEAD_LETTERS)
     assert (letter.key, letter.headers["stage"]) == ("default/pod/shop/db-1", b"sinks")
 
