@@ -1,22 +1,20 @@
 """Where the demo's page is: the usual address, and a free port where somebody else has it."""
 
-import socket
 from pathlib import Path
 
 import pytest
+from support.processes.ports import free_ports
 
 from underhost.agents.commands.handlers import demo
 from underhost.agents.commands.output.invocation import typed
 
 
 def test_a_second_demo_takes_a_free_port_and_has_a_sentence_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        usual = free.getsockname()
-    monkeypatch.setattr(demo, "USUAL", usual)
+    [port] = free_ports(1)
+    monkeypatch.setattr(demo, "USUAL", ("127.0.0.1", port))
     with demo._a_page(None) as (address, first, words):
         assert first is not None
-        assert (address, words) == (f"127.0.0.1:{usual[1]}", None)
+        assert (address, words) == (f"127.0.0.1:{port}", None)
         with demo._a_page(None) as (another, second, words):  # though no page is served at the first one yet
             assert second is not None
             assert another == f"127.0.0.1:{second.getsockname()[1]}" != address
