@@ -17,8 +17,9 @@ from underhost.schemas.topics import Topic
 from underhost.streams.embedded.transport import embedded_url, register
 from underhost.streams.faust.assignor import SiteAssignor
 from underhost.streams.faust.commits import ChangesUnderWay
-from underhost.streams.faust.events import EventStream
+from underhost.streams.faust.events import EventStream, StreamEvent
 from underhost.streams.faust.membership import Membership
+from underhost.streams.faust.queue import EventQueue
 from underhost.streams.faust.raw import RawSchema
 from underhost.streams.faust.recovering import QuickTables
 from underhost.streams.faust.table import ChangelogTable
@@ -82,7 +83,11 @@ class UnderhostApp(faust.App):  # type: ignore[misc]
 
     def create_event(self, key: Any, value: Any, headers: Any, message: Any) -> Any:
         """Faust's, which looks in its settings for the class of events at each record, and they note each look."""
-        return faust.Event(self, key, value, headers, message)
+        return StreamEvent(self, key, value, headers, message)
+
+    def FlowControlQueue(self, maxsize: int | None = None, *, clear_on_resume: bool = False) -> EventQueue:
+        """The queue of a stream."""
+        return EventQueue(maxsize, flow_control=self.flow_control, clear_on_resume=clear_on_resume)
 
     def fail(self, error: BaseException) -> None:
         """Report the error to `on_failure`."""

@@ -90,11 +90,22 @@ class CarefulCommits:
         self._unacked_messages = self._under_way = RecordsUnderWay()
 
     def ack(self, message: Any) -> bool:
-        """Faust's; but what was read before the last rebalance says nothing of what is read since."""
+        """The record is done; whether that counts. What was read before the last rebalance says nothing of the next.
+
+        Faust's asks besides whether the topic is one to commit, which all are that agents read here, and has a lock.
+        """
+        this: Any = self
         self._under_way.discard(message)
-        if message.generation_id != self.app.consumer_generation_id:  # type: ignore[attr-defined]
+        if message.acked or message.generation_id != this.app.consumer_generation_id:
             return False
-        return bool(super().ack(message))  # type: ignore[misc]
+        message.acked = True
+        committed, done = this._committed_offset[message.tp], this._acked_index[message.tp]
+        if message.offset in done or (committed is not None and message.offset < committed):
+            return False
+        done.add(message.offset)
+        this._acked[message.tp].append(message.offset)
+        this._n_acked += 1
+        return True
 
     async def on_partitions_assigned(self, assigned: set[Any], generation_id: int = 0) -> None:
         """Faust's; what is not committed by now is read again, and nothing of it counts.

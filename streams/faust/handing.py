@@ -2,19 +2,20 @@
 
 In: the records of a fetch. Out: events in the queues of the streams that read their partitions. Faust makes four
 coroutines, a lock and a look at its monitor of each record. Nearly always these queues have room, and nothing stops
-the flow: then the record is put there in one step. In all other cases Faust's own way is taken.
+the flow: then the records are put there together. In all other cases Faust's own way is taken.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-import faust
 from faust.types import TP
 
+from underhost.streams.faust.events import StreamEvent
+
 AT_ONCE = 100
-"""Records after which the event loop has a turn, as in Faust."""
+"""Records after which the event loop has a turn, as in Faust; so many of a partition, at most, are put together."""
 FETCH = 1.0
 """Seconds for which a fetch waits for records, as in Faust."""
 WHILE_FULL = 0.02
@@ -66,31 +67,38 @@ class QuickHandOver:
         except Exception as error:  # noqa: BLE001  as in Faust: the next fetch tries again
             this.log.warning("the consumer cannot go back to its commits: %s", error)
 
-    async def _hand_over(self, records: Mapping[TP, Any], partitions: set[TP] | None) -> None:
+    async def _hand_over(self, records: Mapping[TP, Sequence[Any]], partitions: set[TP] | None) -> None:
         """Every record, until the flow stops or the partitions move: what is left is fetched again."""
         this: Any = self
-        app, read_to, to_message = this.app, this._read_offset, this._to_message
-        generation = app.consumer_generation_id
-        for number, (tp, record) in enumerate(this.scheduler.iterate(records)):
-            if number % AT_ONCE == AT_ONCE - 1:
+        app, read_to = this.app, this._read_offset
+        generation, handed = app.consumer_generation_id, 0
+        for tp, some in _in_parts(records):
+            if handed >= AT_ONCE:
+                handed = 0
                 await asyncio.sleep(0)
+            if this._commit_every is not None and this._n_acked >= this._commit_every:
+                this._n_acked = 0
+                await this.commit()
             if not this.flow_active or app.consumer_generation_id != generation:
                 return
             if partitions is not None and tp not in partitions and tp not in this._buffered_partitions:
                 continue
             before = read_to[tp]
-            if before is not None and record.offset < before:
+            messages = [this._to_message(tp, each) for each in some if before is None or each.offset >= before]
+            handed += len(messages)
+            if not messages:
                 continue
-            if this._commit_every is not None and this._n_acked >= this._commit_every:
-                this._n_acked = 0
-                await this.commit()
-            message = to_message(tp, record)
-            if not self._put(tp, message):
+            if self._put(tp, messages):
+                read_to[tp] = messages[-1].offset
+                continue
+            for message in messages:
+                if not this.flow_active or app.consumer_generation_id != generation:
+                    return
                 await this.wait_first(this.callback(message), this.suspend_flow.wait())
-            read_to[tp] = message.offset
+                read_to[tp] = message.offset
 
-    def _put(self, tp: TP, message: Any) -> bool:
-        """Put the record into the queue of each stream that reads it; False where it has to wait for one of them."""
+    def _put(self, tp: TP, messages: Sequence[Any]) -> bool:
+        """Put the records into the queue of each stream that reads them; False where they have to wait for one."""
         app: Any = self.app  # type: ignore[attr-defined]
         topics = app.topics
         streams = topics._tp_index.get(tp)
@@ -98,14 +106,16 @@ class QuickHandOver:
             return False
         if not app.flow_control.is_active() or not app.producer.has_room:
             return False
-        for stream in streams:
-            if stream.queue.full():
-                return False
-        message.incref(len(streams))
-        event = faust.Event(app, message.key, message.value, message.headers, message)
+        queues = [stream.queue for stream in streams]
+        if not all(queue.has_room(len(messages)) for queue in queues):
+            return False
+        for message in messages:
+            message.refcount = len(queues)  # each stream that has it acknowledges it
+        # Faust copies the headers of each: who needs them finds them in the message.
+        events = [StreamEvent(app, message.key, message.value, None, message) for message in messages]
         high, drop = self._pressure_of(tp)
-        for stream in streams:
-            stream.queue.put_nowait_enhanced(event, on_pressure_high=high, on_pressure_drop=drop)
+        for queue in queues:
+            queue.put_together(events, on_pressure_high=high, on_pressure_drop=drop)
         return True
 
     def _pressure_of(self, tp: TP) -> tuple[Callable[[], None], Callable[[], None]]:
@@ -119,3 +129,11 @@ class QuickHandOver:
             own = TP(tp.topic, tp.partition)
             found = self._pressure[own] = partial(this.on_buffer_full, own), partial(this.on_buffer_drop, own)
         return found
+
+
+def _in_parts(records: Mapping[TP, Sequence[Any]]) -> Iterator[tuple[TP, Sequence[Any]]]:
+    """Some records of each partition in turn, so that none of them waits for all of another's."""
+    for start in range(0, max(map(len, records.values()), default=0), AT_ONCE):
+        for tp, some in records.items():
+            if part := some[start : start + AT_ONCE]:
+                yield tp, part

@@ -7,12 +7,14 @@ proxies, bodies that stream, and objects for all of these. What needs one of the
 
 import asyncio
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 import aiohttp
 from yarl import URL
 
 from underhost.streams.before_write import before_write
+from underhost.streams.limits import Limits
 
 
 class Reply(NamedTuple):
@@ -32,6 +34,7 @@ class Exchange:
     def __init__(self, session: aiohttp.ClientSession, server: str, server_hostname: str | None) -> None:
         self.session, url = session, URL(server)
         self._host, self._prefix = url.host_port_subcomponent, url.raw_path.rstrip("/")
+        self._limits = Limits()
         # By this the connector tells which connections are alike; nothing of it is sent.
         self._alike = aiohttp.ClientRequest(
             "POST", url, loop=asyncio.get_running_loop(), session=session, server_hostname=server_hostname
@@ -46,7 +49,7 @@ class Exchange:
         """
         connector = self.session.connector
         assert connector is not None  # the session is open
-        async with asyncio.timeout(timeout.total):
+        with self._limits.begin(timeout.total):
             connection = await connector.connect(self._alike, [], timeout)
             try:
                 answer = await self._ask(connection, self._head(method, path, headers, len(body)) + body)
@@ -66,12 +69,20 @@ class Exchange:
         while True:
             message, payload = await protocol.read()
             if message.code >= 200:  # before it may come what is only on the way
-                return Reply(message.code, message.headers, await payload.read())
+                # Short ones are there already, and to wait for no more costs as much as reading.
+                body = payload.read_nowait() if payload.is_eof() else await payload.read()
+                return Reply(message.code, message.headers, body)
 
     def _head(self, method: str, path: str, headers: Mapping[str, str], length: int) -> bytes:
-        fields = {"Host": self._host or "", **headers, "Content-Length": str(length)}
-        for name, value in fields.items():
-            if not value.isprintable():
-                raise ValueError(f"header {name} holds a line break, or another character that no header may hold")
-        lines = [f"{method} {self._prefix}{path} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items())]
-        return "\r\n".join([*lines, "", ""]).encode("latin-1")
+        fields = _fields(self._host or "", tuple(headers.items()))
+        return f"{method} {self._prefix}{path} HTTP/1.1\r\n{fields}Content-Length: {length}\r\n\r\n".encode("latin-1")
+
+
+@lru_cache(maxsize=16)  # writes of one kind have the same ones
+def _fields(host: str, headers: tuple[tuple[str, str], ...]) -> str:
+    """The lines of these headers."""
+    fields = {"Host": host, **dict(headers)}
+    for name, value in fields.items():
+        if not value.isprintable():
+            raise ValueError(f"header {name} holds a line break, or another character that no header may hold")
+    return "".join(f"{name}: {value}\r\n" for name, value in fields.items())

@@ -26,6 +26,7 @@ from underhost.schemas.records import Action, Outcome
 from underhost.schemas.topics import ACTIONS, OUTCOMES, PLACEMENTS
 from underhost.streams.derived import outgoing, target_key
 from underhost.streams.faust.membership import now
+from underhost.streams.limits import Limits
 
 log = logging.getLogger(__name__)
 
@@ -93,7 +94,7 @@ class Dispatcher:
         self.wanted, self._gates = wanted, tuple(gates)
         self._publisher, self._outbox = publisher, Outbox(publisher, "outcomes")
         self._answered, self._ended, self._left = answered, ended, left
-        self._applying: dict[asyncio.Timeout, str] = {}
+        self._limits = {kind: Limits() for kind in self.sinks}
         self._lanes = {kind: Lanes(kind, COMMANDS[kind].lanes, self._work, ended) for kind in self.sinks}
         self._waiting: dict[tuple[str, str], _Backlog] = {}
         self._under_way: set[tuple[str, str]] = set()
@@ -154,9 +155,8 @@ class Dispatcher:
     def abandon(self, kinds: Collection[str]) -> None:
         """Another worker carries these kinds out: what is under way ends at its next step, and counts as failed."""
         self.wanted.forget(kinds)
-        for limit in [limit for limit, kind in self._applying.items() if kind in kinds and not limit.expired()]:
-            del self._applying[limit]
-            limit.reschedule(asyncio.get_running_loop().time())
+        for kind in self._limits.keys() & set(kinds):
+            self._limits[kind].end("another worker carries it out by now")
 
     def stop(self) -> None:
         """Begin nothing from now on; what is under way ends at its next step."""
@@ -227,22 +227,17 @@ class Dispatcher:
 
     async def _apply(self, action: Action, message: Any) -> Outcome:
         """What the sink says. Whatever it raises is a bug of it, and must not stop the others' commands."""
-        patience, abandoned = COMMANDS[action.kind].patience, False
+        patience = COMMANDS[action.kind].patience
         try:
-            async with asyncio.timeout(patience) as limit:
-                self._applying[limit] = action.kind
-                try:
-                    result = await self._way(action, message)(action)
-                finally:
-                    abandoned = self._applying.pop(limit, None) is None
+            with self._limits[action.kind].begin(patience) as limit:
+                result = await self._way(action, message)(action)
         except asyncio.CancelledError:
             if (lane := asyncio.current_task()) is None or lane.cancelling():
                 raise
             return outcome(action, FAILED, "it was cancelled under way, and may have been done")
         except Exception as error:
-            if isinstance(error, TimeoutError) and limit.expired():
-                why = "another worker carries it out by now" if abandoned else f"no answer within {patience:.0f} s"
-                return outcome(action, FAILED, why)
+            if isinstance(error, TimeoutError) and limit.is_over:
+                return outcome(action, FAILED, limit.why or f"no answer within {patience:.0f} s")
             log.error("sink %s raised for %s", action.kind, action.target, exc_info=error)
             if message is not None:
                 await self._publisher.dead_letter(message, STAGE, error)

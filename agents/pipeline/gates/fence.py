@@ -22,6 +22,7 @@ from underhost.schemas.records import Action, Outcome
 from underhost.streams.before_write import WriteQuestion
 from underhost.streams.cloudevents import TERM
 from underhost.streams.faust.membership import LOOK, Membership
+from underhost.streams.limits import Limits
 from underhost.streams.ports import Outgoing, Publisher
 
 
@@ -88,22 +89,23 @@ class FencedWriter:
 
     def __init__(self, writer: Any, membership: Membership, lease: RoleLease) -> None:
         self._writer, self._membership, self._lease = writer, membership, lease
+        self._limits = Limits()
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
         method = getattr(self._writer, name)
 
         async def ask_and_call(*args: Any, **options: Any) -> Any:
             self._ask()
-            async with self._time():
-                with WriteQuestion(self._ask):
-                    return await method(*args, **options)
+            with self._time(), WriteQuestion(self._ask):
+                return await method(*args, **options)
 
         return ask_and_call
 
     def _time(self) -> Within:
         if self._lease.term is not None:
             return self._lease.within()
-        return Within(self._membership.left(), "no answer for as long as the consumer group counts on this worker")
+        limit = self._limits.begin(self._membership.left())
+        return Within(limit, "no answer for as long as the consumer group counts on this worker")
 
     def _ask(self) -> None:
         doubt = self._membership.doubt() or self._lease.doubt()

@@ -18,6 +18,7 @@ from functools import partial
 from underhost.agents.pipeline.leases.election import Election
 from underhost.agents.pipeline.leases.keeper import Keeper, LeaseApi
 from underhost.agents.pipeline.leases.within import Within
+from underhost.streams.limits import Limits
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +46,7 @@ class RoleLease:
     def __init__(self, election: Election | None = None, *, can_go_without: bool = False) -> None:
         self._election, self._can_go_without = election, can_go_without
         self.is_sought = True
-        self._limits: set[asyncio.Timeout] = set()
+        self._limits = Limits()
 
     @property
     def term(self) -> int | None:
@@ -99,16 +100,14 @@ class RoleLease:
     def within(self) -> Within:
         """What is begun as the holder ends with the lease, however often that is renewed meanwhile."""
         if self._election is None:
-            return Within(None, "")
-        return Within(self._election.left(), f"no answer before the end of lease {self._election.name}", self._limits)
+            return Within(self._limits.begin(None), "")
+        left, name = self._election.left(), self._election.name
+        return Within(self._limits.begin(left), f"no answer before the end of lease {name}")
 
     def renewed(self) -> None:
         """The lease ends later by now."""
         if self._election is not None and self._election.term is not None:
-            at = asyncio.get_running_loop().time() + self._election.left()
-            for limit in self._limits:
-                if not limit.expired():
-                    limit.reschedule(at)
+            self._limits.move(self._election.left())
 
 
 class RoleLeases:

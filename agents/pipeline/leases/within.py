@@ -1,38 +1,33 @@
 """A limit of time around one write: another worker may write from its end on.
 
-In: the seconds, and what to say. Out: the write ends in time, or is cancelled. Who may write, and how a limit moves
+In: the limit, and what to say. Out: the write ends in time, or is cancelled. Who may write, and how a limit moves
 when a lease is renewed, is left to `roles.py` and `gates/fence.py`.
 """
 
-import asyncio
 from types import TracebackType
 
 from underhost.schemas.errors import Unreachable
+from underhost.streams.limits import Limit
 
 
 class Within:
-    """Entered around each write, so it is no generator. Without `seconds` there is no limit.
+    """Entered around each write, so it is no generator. Raises Unreachable (`why`) where the write had to be ended.
 
-    `among` holds it while it runs, for whoever moves it. Raises Unreachable (`why`) where the write had to be ended: it
-    may have been done.
+    It may have been done then.
     """
 
-    def __init__(self, seconds: float | None, why: str, among: set[asyncio.Timeout] | None = None) -> None:
-        self._limit, self._why, self._among = asyncio.timeout(seconds), why, among
+    def __init__(self, limit: Limit, why: str) -> None:
+        self._limit, self._why = limit, why
 
-    async def __aenter__(self) -> None:
-        await self._limit.__aenter__()
-        if self._among is not None:
-            self._among.add(self._limit)
+    def __enter__(self) -> None:
+        self._limit.__enter__()
 
-    async def __aexit__(
+    def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._among is not None:
-            self._among.discard(self._limit)
         try:
-            await self._limit.__aexit__(kind, error, trace)
+            self._limit.__exit__(kind, error, trace)
         except TimeoutError:
             raise Unreachable(self._why) from None
-        if isinstance(error, TimeoutError) and self._limit.expired():
+        if isinstance(error, TimeoutError) and self._limit.is_over:
             raise Unreachable(self._why) from None

@@ -29,9 +29,8 @@ async def test_a_write_that_hangs_is_ended_with_the_lease() -> None:
     at = [0.0]
     _, lease = held(at)
     at[0] = 14.99
-    with pytest.raises(Unreachable, match=f"no answer before the end of lease {NAME}"):
-        async with lease.within():
-            await asyncio.Event().wait()
+    with pytest.raises(Unreachable, match=f"no answer before the end of lease {NAME}"), lease.within():
+        await asyncio.Event().wait()
 
 
 async def test_a_write_goes_on_as_long_as_the_lease_is_renewed() -> None:
@@ -39,7 +38,7 @@ async def test_a_write_goes_on_as_long_as_the_lease_is_renewed() -> None:
     election, lease = held([0.0])
     election.clock = lambda: at[0]
     written = asyncio.Event()
-    async with lease.within():
+    with lease.within():
         election.wrote(Lease("a", 7, 15, "", "2"), 14.99)
         lease.renewed()
         asyncio.get_running_loop().call_later(0.05, written.set)
@@ -49,14 +48,13 @@ async def test_a_write_goes_on_as_long_as_the_lease_is_renewed() -> None:
 
 async def test_what_the_write_itself_fails_of_is_not_the_leases_end() -> None:
     _, lease = held([0.0])
-    with pytest.raises(TimeoutError, match="of its own"):
-        async with lease.within():
-            raise TimeoutError("of its own")
+    with pytest.raises(TimeoutError, match="of its own"), lease.within():
+        raise TimeoutError("of its own")
 
 
 async def test_a_role_without_a_lease_acts_and_its_records_have_no_term() -> None:
     lease = RoleLease()
-    async with lease.within():
+    with lease.within():
         pass
     assert (lease.is_ours, lease.doubt(), lease.silence(None), lease.term) == (True, None, None, None)
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from aiokafka.structs import TopicPartition
 from faust.types import TP
-from mode.utils.queues import ThrowableQueue
 from support.workers.embedded import a_topic, an_app, running
 
-from underhost.streams.faust.handing import QuickHandOver
+from underhost.streams.faust.handing import AT_ONCE, QuickHandOver
+from underhost.streams.faust.queue import EventQueue
 
 PODS, NODES = TP("pods", 0), TP("nodes", 0)
 
@@ -31,9 +31,7 @@ class Base:
         self._read_offset: dict[TP, int | None] = defaultdict(lambda: None)
         self._buffered_partitions: set[TP] = set()
         self.scheduler = SimpleNamespace(iterate=_in_turn)
-        self.streams = {
-            tp: SimpleNamespace(queue=ThrowableQueue(maxsize=4, flow_control=_Flow())) for tp in (PODS, NODES)
-        }
+        self.streams = {tp: SimpleNamespace(queue=EventQueue(maxsize=4, flow_control=_Flow())) for tp in (PODS, NODES)}
         self.app = SimpleNamespace(
             consumer_generation_id=1,
             topics=SimpleNamespace(
@@ -130,7 +128,7 @@ def _held(consumer: Consumer) -> None:
 
 def _another(consumer: Consumer) -> Any:
     """A second stream of the pods, as of a sink beside their table."""
-    queue = ThrowableQueue(maxsize=1, flow_control=_Flow())
+    queue = EventQueue(maxsize=1, flow_control=_Flow())
     consumer.app.topics._tp_index[PODS].add(_Hashed(SimpleNamespace(queue=queue)))
     return queue
 
@@ -195,6 +193,45 @@ async def test_a_record_below_what_was_read_or_of_a_paused_partition_is_left_out
     consumer._read_offset[PODS] = 5
     await consumer._hand_over({**fetched(PODS, 4, 5, 6), **fetched(NODES, 9)}, {PODS})
     assert (consumer.handed(PODS), consumer.handed(NODES)) == ([5, 6], [])
+    await consumer._hand_over(fetched(PODS, 4, 5), {PODS})
+    assert (consumer.handed(PODS), consumer._read_offset[PODS]) == ([5, 6], 6)
+
+
+async def test_partitions_take_turns_and_so_does_the_event_loop() -> None:
+    consumer, turns, others = Consumer(), list[int](), 0
+    for tp in (PODS, NODES):
+        consumer.streams[tp].queue._maxsize = 0
+
+    async def other() -> None:
+        nonlocal others
+        while True:
+            others += 1
+            await asyncio.sleep(0)
+
+    def to_message(tp: TP, record: Any) -> Any:
+        turns.append(others)
+        handed.append(tp)
+        return SimpleNamespace(key=b"k", value=b"v", headers=[], offset=record.offset)
+
+    handed: list[TP] = []
+    consumer._to_message = to_message  # type: ignore[method-assign]
+    beside = asyncio.create_task(other())
+    await consumer._hand_over({**fetched(PODS, *range(2 * AT_ONCE)), **fetched(NODES, 9)}, {PODS, NODES})
+    beside.cancel()
+    assert handed == [PODS] * AT_ONCE + [NODES] + [PODS] * AT_ONCE
+    assert turns == [0] * AT_ONCE + [1] + [1] * AT_ONCE
+
+
+async def test_what_a_commit_on_the_way_finds_moved_is_not_handed_over() -> None:
+    consumer = Consumer()
+    consumer._n_acked = 3
+
+    async def commit() -> None:
+        consumer.app.consumer_generation_id = 2
+
+    consumer.commit = commit  # type: ignore[method-assign]
+    await consumer._hand_over(fetched(PODS, 4, 5), {PODS})
+    assert (consumer.handed(PODS), consumer.faust, consumer._read_offset[PODS]) == ([], [], None)
 
 
 async def test_what_is_fetched_of_a_partition_whose_queue_is_full_is_handed_over() -> None:
