@@ -5,6 +5,7 @@ Equal content gives equal bytes and equal ids, so that a repeated record can be 
 
 import hashlib
 from datetime import UTC, datetime
+from functools import lru_cache
 
 import msgspec
 from msgspec import Struct
@@ -53,6 +54,7 @@ def target_key(site: str, target: str) -> str:
     return f"{site}/{target}" if "/" in rest else object_key(site, kind, rest)
 
 
+@lru_cache(maxsize=256)  # records that were published together have one time
 def rfc3339(seconds: float) -> str:
     """The moment in UTC, to the millisecond: `2026-01-02T03:04:05.678Z`."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"

@@ -24,6 +24,11 @@ class Outgoing(NamedTuple):
     on_disk: bool = False
     original: bytes | None = None
 
+    def with_headers(self, more: Mapping[str, bytes]) -> "Outgoing":
+        """The same with these headers besides."""
+        headers = {**self.headers, **more}
+        return Outgoing(self.topic, self.key, self.value, self.event_id, headers, self.on_disk, self.original)
+
 
 class ProducerRecord(NamedTuple):
     """A record as a producer takes it; `topic` is the full name."""

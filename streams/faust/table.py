@@ -10,6 +10,7 @@ generation of the consumer group in which it was made, and a recovery leaves out
 """
 
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import faust
@@ -37,10 +38,10 @@ class ChangelogTable(faust.Table):  # type: ignore[misc]
         super().__init__(*args, **options)
         self._newest: dict[TP, _Newest] = {}
 
-    def on_key_set(self, key: bytes, value: bytes) -> None:
-        """A row is about to be set."""
+    def __setitem__(self, key: bytes, value: bytes) -> None:
         if not self._written(key, value):
             super().on_key_set(key, value)
+        self.data[key] = value
 
     def on_key_del(self, key: bytes) -> None:
         """A row is about to be deleted."""
@@ -49,8 +50,11 @@ class ChangelogTable(faust.Table):  # type: ignore[misc]
 
     def _written(self, key: bytes, value: bytes | None) -> bool:
         """Whether the producer has taken the change as it is."""
-        changelog, partition = self.changelog_topic.get_topic_name(), self.partition_for_key(key)
-        return bool(self.app.producer.put_change(changelog, partition, key, value))
+        return bool(self.app.producer.put_change(self._changelog, self.partition_for_key(key), key, value))
+
+    @cached_property
+    def _changelog(self) -> str:
+        return str(self.changelog_topic.get_topic_name())
 
     def apply_changelog_batch(self, batch: Iterable[Any]) -> None:
         """Faust's, without what comes late."""

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import lru_cache
+from types import TracebackType
 from typing import Any, NamedTuple, TypedDict, Unpack
 from urllib.parse import urlencode
 
@@ -100,7 +101,7 @@ class KubernetesClient:
         self, method: str, path: str, **options: Unpack[RequestOptions]
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """The response, whatever its status, its body not yet read. Raises Unreachable, Refused (certificate)."""
-        async with self._access() as api:
+        async with _Access(self) as api:
             response = await self._send(api, await _request(api, method, path, **options))
             try:
                 if response.status == 401:
@@ -108,22 +109,6 @@ class KubernetesClient:
                 yield response
             finally:
                 response.close()
-
-    @asynccontextmanager
-    async def _access(self) -> AsyncIterator[Any]:
-        """The credentials and connections as they are now; the last one to use them closes them, once others came."""
-        api = self._api
-        self._in_use[api] += 1
-        try:
-            yield api
-        except (aiohttp.ClientError, HttpProcessingError, OSError) as error:
-            raise self._failure(error) from error
-        finally:
-            self._in_use[api] -= 1
-            if not self._in_use[api]:
-                del self._in_use[api]
-                if api is not self._api:
-                    await api.close()
 
     async def _send(self, api: Any, request: _Request) -> aiohttp.ClientResponse:
         rest = api.rest_client
@@ -153,7 +138,7 @@ class KubernetesClient:
 
     async def _write(self, method: str, path: str, **options: Unpack[RequestOptions]) -> Reply | None:
         """A write past the session; None where one is needed: behind a proxy, or to be led elsewhere."""
-        async with self._access() as api:
+        async with _Access(self) as api:
             if api.rest_client.proxy:
                 return None
             request = await _request(api, method, path, **options)
@@ -219,6 +204,32 @@ class KubernetesClient:
             stale, self._api = self._api, fresh
             if not self._in_use[stale]:
                 await stale.close()
+
+
+class _Access:
+    """The credentials and connections as they are now; the last one to use them closes them, once others came.
+
+    Entered around each request, so it is no generator. Raises for a request that got no answer what that means.
+    """
+
+    def __init__(self, client: KubernetesClient) -> None:
+        self._client, self._api = client, client._api
+
+    async def __aenter__(self) -> Any:
+        self._client._in_use[self._api] += 1
+        return self._api
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        client, api = self._client, self._api
+        client._in_use[api] -= 1
+        if not client._in_use[api]:
+            del client._in_use[api]
+            if api is not client._api:
+                await api.close()
+        if isinstance(error, aiohttp.ClientError | HttpProcessingError | OSError):
+            raise client._failure(error) from error
 
 
 async def connect(settings: KubernetesSettings, *, environ: Mapping[str, str] | None = None) -> KubernetesClient:

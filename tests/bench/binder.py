@@ -6,9 +6,10 @@ client's QPS and burst lifted to 5,000; then `underhost run`, embedded transport
 runs, has listed everything and has bound a pod; then its process is stopped (SIGSTOP), all pods are created, and it is
 let go on (SIGCONT): the clock runs from there to the last binding in the API server's audit log. So what creates the
 pods takes no processor from either, and reading, deciding and binding are all measured. KWOK leaves the pods as they
-are bound: what kubelets would do to them is no part of either. Last, in one process of ours, plain pods in a namespace
-whose bindings carry the host label and in one that is labelled not to get it. Prints `name<TAB>value` lines, those of
-each round behind `run`.
+are bound: what kubelets would do to them is no part of either. Then a worker that only watches and binds plain pods
+(`bare_binder.py`): less than that a worker in this language cannot take. Last, in one process of ours, plain pods in a
+namespace whose bindings carry the host label and in one that is labelled not to get it. Prints `name<TAB>value` lines,
+those of each round behind `run`.
 
 Arguments: the folder of the real parts, then optionally nodes, pods and rounds.
 """
@@ -44,6 +45,7 @@ which two cores cannot spare."""
 LIFTED = 5000
 RATE, CPU, SERVER_CPU, WRITES = "pods/s", "its own CPU, s", "CPU of the API server and etcd, s", "bindings"
 MEMORY = "memory at most, MiB"
+BARE = "bare"
 
 
 class Bench:
@@ -98,6 +100,13 @@ class Bench:
         }
         config.write_text(json.dumps(tree))
         yield from self._run([command, "run", "--config", str(config)], "underhost")
+
+    @contextmanager
+    def bare(self) -> Iterator[str]:
+        """A running worker that only watches and binds; the name that pods ask for it by."""
+        names = [node["metadata"]["name"] for node in self.nodes]
+        script = Path(__file__).with_name("bare_binder.py")
+        yield from self._run([sys.executable, str(script), str(self.kube.kubeconfig), BARE, *names], BARE)
 
     def _run(self, command: list[str], name: str) -> Iterator[str]:
         with (self.folder / f"{name}.log").open("ab") as out:
@@ -213,14 +222,17 @@ def one_round(bench: Bench, pods: int, number: int) -> dict[str, float]:
     # Side by side in time, and each first as often as the other: what else the machine does changes.
     order = (("kube-scheduler", bench.upstream), ("underhost", bench.ours))
     for apart, title in ((False, "plain"), (True, "host anti-affinity")):
-        rates = {}
+        rates, used = {}, {}
         for name, who in order if (number + apart) % 2 == 0 else reversed(order):
             with who() as scheduler:
                 figures = bench.measure(scheduler, apart, pods)
             found |= {f"{title}: {name}, {what}": value for what, value in figures.items()}
             found[f"{title}: {name}, its own CPU, ms a pod"] = figures[CPU] / pods * 1e3
-            rates[name] = figures[RATE]
+            rates[name], used[name] = figures[RATE], figures[CPU]
         found[f"{title}: ratio"] = rates["underhost"] / rates["kube-scheduler"]
+        found[f"{title}: ratio of own CPU"] = used["underhost"] / used["kube-scheduler"]
+    with bench.bare() as scheduler:
+        found["plain: a bare binder, its own CPU, ms a pod"] = bench.measure(scheduler, False, pods)[CPU] / pods * 1e3
     labels = bench.labels(pods, number)
     return found | {f"labels in bindings: {what}, with to without": ratio for what, ratio in labels.items()}
 

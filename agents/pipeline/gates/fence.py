@@ -56,7 +56,7 @@ class LeasedPublisher:
             if self._lease.silence(self._term) is None:
                 break
             await asyncio.sleep(LOOK)
-        await self._publisher.publish(*(each._replace(headers={**each.headers, **self._header}) for each in records))
+        await self._publisher.publish(*(each.with_headers(self._header) for each in records))
 
 
 class MembershipGate(Gate):
