@@ -72,12 +72,13 @@ class MembershipGate(Gate):
         """Nothing: it waits until the group counts on this worker again."""
         return None
 
-    async def waits(self, action: Action) -> bool:
-        """See `Gate.waits`. Where the site moves meanwhile, whoever waits is cancelled."""
-        in_doubt = self._membership.doubt() is not None
-        if in_doubt:
-            await self._membership.confirmed()
-        return in_doubt
+    def is_unsure(self, action: Action) -> bool:
+        """See `Gate.is_unsure`."""
+        return self._membership.doubt() is not None
+
+    async def settled(self, action: Action) -> None:
+        """See `Gate.settled`. Where the site moves meanwhile, whoever waits is cancelled."""
+        await self._membership.confirmed()
 
 
 class FencedWriter:

@@ -107,8 +107,8 @@ class Guards:
         """
         if site != self._settings.site or self._watchers is None:
             return False
-        unlisted = self._watchers.unlisted()
-        return KUBERNETES in unlisted or (VSPHERE in unlisted and kind in self._kinds)
+        lists = self._watchers.lists
+        return lists(KUBERNETES) or (kind in self._kinds and lists(VSPHERE))
 
     def stopped(self, sites: Iterable[str]) -> dict[str, str]:
         """Why not everything is written that should be, by site; empty when all is."""
@@ -146,13 +146,13 @@ class InventoryGate(Gate):
         why = self._guards.standstill(self._site, (action.kind,)).forbids(action.kind)
         return outcome(action, FAILED, f"writes stop: {why}") if why else None
 
-    async def waits(self, action: Action) -> bool:
-        """What people are told of an earlier run's records, say, waits for this process's own lists."""
-        has_waited = False
-        while self._guards.must_list(self._site, action.kind):
-            has_waited = True
-            await asyncio.sleep(LOOK)
-        return has_waited
+    def is_unsure(self, action: Action) -> bool:
+        """See `Gate.is_unsure`: what people are told of an earlier run's records, say, waits for our own lists."""
+        return self._guards.must_list(self._site, action.kind)
+
+    async def settled(self, action: Action) -> None:
+        """See `Gate.settled`; it may not be by then, and is asked again."""
+        await asyncio.sleep(LOOK)
 
 
 def _not_believed(site: str, source: str, doubt: str) -> Finding:

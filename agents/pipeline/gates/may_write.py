@@ -20,9 +20,12 @@ class Gate(ABC):
     def refuses(self, action: Action) -> Outcome | None:
         """What becomes of the command instead; None where the gate lets it through, or cannot tell yet."""
 
-    async def waits(self, action: Action) -> bool:
-        """Wait until the gate can tell; whether that took any time."""
+    def is_unsure(self, action: Action) -> bool:
+        """Whether the gate cannot tell yet."""
         return False
+
+    async def settled(self, action: Action) -> None:  # noqa: B027 - most gates can always tell
+        """Wait until the gate may be able to tell."""
 
     def answered(self, result: Outcome) -> None:  # noqa: B027 - most gates need not know
         """What became of a command that every gate let through."""
@@ -37,7 +40,8 @@ async def refusal(gates: Iterable[Gate], action: Action, *, patient: bool = True
         for gate in gates:
             if (refused := gate.refuses(action)) is not None:
                 return refused
-            if patient and await gate.waits(action):
+            if patient and gate.is_unsure(action):
+                await gate.settled(action)
                 break
         else:
             return None

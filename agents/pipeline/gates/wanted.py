@@ -112,19 +112,17 @@ class WantedCommands(Gate):
 
     def refuses(self, action: Action) -> Outcome | None:
         """See `Gate.refuses`."""
-        if self._must_wait(action) or action.kind not in self._kinds:
+        if self.is_unsure(action) or action.kind not in self._kinds:
             return None
         return None if self._is_ordered(action) or action.id in self._earlier else outcome(action, REFUSED, SUPERSEDED)
 
-    async def waits(self, action: Action) -> bool:
-        """A command that is not of this run waits for the first decisions of this run."""
-        must_wait = self._must_wait(action)
-        if must_wait:
-            await self._decided.wait()
-        return must_wait
-
-    def _must_wait(self, action: Action) -> bool:
+    def is_unsure(self, action: Action) -> bool:
+        """See `Gate.is_unsure`: of a command that is not of this run, before the first decisions of this run."""
         return action.kind in self._kinds and not self._is_ordered(action) and not self._decided.is_set()
+
+    async def settled(self, action: Action) -> None:
+        """See `Gate.settled`."""
+        await self._decided.wait()
 
     def _is_ordered(self, action: Action) -> bool:
         return self._times(action) > 0

@@ -19,12 +19,14 @@ class Door(Gate):
         self._asked.append(self.name)
         return Outcome(action.id, action.kind, action.target, "failed", self.reason) if self.reason else None
 
-    async def waits(self, action: Action) -> bool:
+    def is_unsure(self, action: Action) -> bool:
         """See `Gate`."""
-        if self._busy is None or self._busy.is_set():
-            return False
+        return self._busy is not None and not self._busy.is_set()
+
+    async def settled(self, action: Action) -> None:
+        """See `Gate`."""
+        assert self._busy is not None
         await self._busy.wait()
-        return True
 
 
 async def test_where_no_gate_refuses_every_one_is_asked_once_in_order() -> None:
