@@ -65,13 +65,13 @@ class Watchers:
         for source in self.sources:
             source.refresh()
 
-    def lists(self, name: str) -> bool:
+    def is_listing(self, name: str) -> bool:
         """Whether the source runs, and has not listed yet."""
         return name in self._running and name not in self._succeeded
 
     def unlisted(self) -> dict[str, str]:
         """Running sources that have not listed yet, with what they say about it."""
-        waiting = [source for source in self.sources if self.lists(source.name)]
+        waiting = [source for source in self.sources if self.is_listing(source.name)]
         return {source.name: "; ".join(source.shrunk) or "has not listed yet" for source in waiting}
 
     def doubts(self) -> dict[str, str]:

@@ -107,8 +107,8 @@ class Guards:
         """
         if site != self._settings.site or self._watchers is None:
             return False
-        lists = self._watchers.lists
-        return lists(KUBERNETES) or (kind in self._kinds and lists(VSPHERE))
+        is_listing = self._watchers.is_listing
+        return is_listing(KUBERNETES) or (kind in self._kinds and is_listing(VSPHERE))
 
     def stopped(self, sites: Iterable[str]) -> dict[str, str]:
         """Why not everything is written that should be, by site; empty when all is."""

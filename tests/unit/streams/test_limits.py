@@ -1,59 +1,57 @@
 """Limits of time that share one timer: each ends what takes too long, and nothing else."""
 
 import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
 import pytest
 
 from underhost.streams.limits import Limits
 
+T = TypeVar("T")
 
-async def test_what_takes_longer_than_its_limit_ends_and_what_does_not_goes_on() -> None:
-    limits, ended = Limits(), list[str]()
 
-    async def waits(name: str, seconds: float) -> None:
+async def waits(limits: Limits, seconds: float | None, ended: list[str] | None = None, name: str = "") -> None:
+    """For ever, within a limit; its name is among the `ended` when it ends, however that comes."""
+    try:
         with limits.begin(seconds):
-            try:
-                await asyncio.Event().wait()
-            finally:
-                ended.append(name)
+            await asyncio.Event().wait()
+    finally:
+        if ended is not None:
+            ended.append(name)
 
-    long = asyncio.create_task(waits("long", 3600))
+
+async def begun(waiting: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+    """A task that waits by now."""
+    task = asyncio.create_task(waiting)
     await asyncio.sleep(0)
-    for name, seconds in (("second", 0.02), ("first", 0.01)):
+    return task
+
+
+async def test_what_is_over_first_ends_first_and_what_was_begun_before_goes_on() -> None:
+    limits, ended = Limits(), list[str]()
+    long = await begun(waits(limits, 3600, ended, "long"))
+    for name, seconds in (("first", 0.02), ("second", 0.01)):
         with pytest.raises(TimeoutError):
-            await waits(name, seconds)
-    assert (ended, long.done()) == (["second", "first"], False)
+            await waits(limits, seconds, ended, name)
+    assert (ended, long.done()) == (["first", "second"], False)
     long.cancel()
     with pytest.raises(asyncio.CancelledError):
         await long
 
 
-async def test_the_shortest_limit_ends_first_whatever_was_begun_first() -> None:
-    limits, ended = Limits(), list[str]()
-
-    async def waits(name: str, seconds: float) -> None:
-        with pytest.raises(TimeoutError), limits.begin(seconds):
-            await asyncio.Event().wait()
-        ended.append(name)
-
-    await asyncio.gather(waits("third", 0.09), waits("first", 0.01), waits("second", 0.05))
-    assert ended == ["first", "second", "third"]
-
-
 async def test_a_limit_without_seconds_ends_only_when_it_is_ended() -> None:
-    limits, begun = Limits(), asyncio.Event()
+    limits = Limits()
 
-    async def waits() -> str:
+    async def why() -> str:
         try:
             with limits.begin(None) as limit:
-                begun.set()
                 await asyncio.Event().wait()
         except TimeoutError:
             return limit.why
         return "it went on"
 
-    waiting = asyncio.create_task(waits())
-    await begun.wait()
+    waiting = await begun(why())
     limits.end("another worker does it")
     assert await waiting == "another worker does it"
 
@@ -61,12 +59,11 @@ async def test_a_limit_without_seconds_ends_only_when_it_is_ended() -> None:
 async def test_what_is_done_by_the_time_it_is_ended_is_done() -> None:
     limits, answered = Limits(), asyncio.get_running_loop().create_future()
 
-    async def waits() -> str:
+    async def answer() -> str:
         with limits.begin(3600):
             return str(await answered)
 
-    waiting = asyncio.create_task(waits())
-    await asyncio.sleep(0)
+    waiting = await begun(answer())
     answered.set_result("written")
     limits.end("another worker does it")
     assert await waiting == "written"
@@ -104,13 +101,7 @@ async def test_of_two_limits_the_one_that_is_over_raises(outer: float) -> None:
 
 async def test_who_is_cancelled_besides_is_cancelled() -> None:
     limits = Limits()
-
-    async def waits() -> None:
-        with limits.begin(3600):
-            await asyncio.Event().wait()
-
-    waiting = asyncio.create_task(waits())
-    await asyncio.sleep(0)
+    waiting = await begun(waits(limits, 3600))
     limits.end("it is over")
     await asyncio.sleep(0)
     waiting.cancel()
@@ -121,7 +112,7 @@ async def test_who_is_cancelled_besides_is_cancelled() -> None:
 async def test_the_task_goes_on_after_a_limit_that_is_over() -> None:
     limits = Limits()
     for _ in range(2):
-        with pytest.raises(TimeoutError), limits.begin(0):
-            await asyncio.Event().wait()
+        with pytest.raises(TimeoutError):
+            await waits(limits, 0)
     task = asyncio.current_task()
     assert task is not None and task.cancelling() == 0
