@@ -40,6 +40,12 @@ async def test_what_is_over_first_ends_first_and_what_was_begun_before_goes_on()
         await long
 
 
+async def test_what_is_left_when_the_first_one_has_ended_ends_in_its_turn() -> None:
+    limits = Limits()
+    failed = await asyncio.gather(waits(limits, 0.05), waits(limits, 0.01), return_exceptions=True)
+    assert [type(error) for error in failed] == [TimeoutError, TimeoutError]
+
+
 async def test_a_limit_without_seconds_ends_only_when_it_is_ended() -> None:
     limits = Limits()
 
