@@ -1,5 +1,6 @@
 """Record keys: `SITE/kind/namespace/name`, the same in every topic and table."""
 
+from functools import lru_cache
 from typing import NamedTuple
 
 
@@ -44,6 +45,12 @@ def parse_key(key: str) -> Key:
     if len(parts) == 3 and parts[0] and parts[1] == LISTED and parts[2]:
         return Key(parts[0], LISTED, "", parts[2])
     raise ValueError(f"not a record key: {key!r}")
+
+
+@lru_cache(maxsize=4096)  # a pod that is bound comes twice, and its placement and its outcome have the same key
+def key_of(key: bytes) -> Key:
+    """The parts of a key as topics and tables have it. Raises ValueError as `parse_key`."""
+    return parse_key(key.decode())
 
 
 def site_of(key: str) -> str:

@@ -15,7 +15,7 @@ from underhost.agents.site.changes import Tracked
 from underhost.agents.site.snapshot import BY_VM, Joining, Snapshot
 from underhost.schemas import topics
 from underhost.schemas.errors import BadEvent, LateRecord
-from underhost.schemas.keys import LISTED, Key, parse_key
+from underhost.schemas.keys import LISTED, Key, key_of
 from underhost.schemas.kubernetes import Pod, decode, is_older
 from underhost.schemas.pods.sharing import SharedParts
 from underhost.schemas.records import Listed
@@ -43,7 +43,7 @@ def read_key(key: bytes | None) -> Key:
     if key is None:
         raise BadEvent("the record has no key")
     try:
-        return parse_key(key.decode("utf-8"))
+        return key_of(key)
     except ValueError as error:
         raise BadEvent(f"bad key: {error}") from error
 

@@ -161,7 +161,8 @@ class Log:
         the end of a write-ahead log. A record written `at_leisure` asks for no commit of its own: the next one takes
         it. Raises Refused after a failed write.
         """
-        self._check()
+        if self._closing or self._file.failure is not None:
+            self._check()
         partition = self._partitions.get(tp)
         if partition is None:
             raise ValueError(f"{self.path}: no partition {tp[1]} of topic {tp[0]}")

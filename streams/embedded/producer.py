@@ -159,7 +159,7 @@ class Producer(base.Producer):  # type: ignore[misc]
             if count % AT_ONCE == 0:
                 await log.room()
             count += 1
-            if log.partition_count(topic) is None:
+            if topic not in log.topics:
                 await log.create_topic(topic, self.app.conf.topic_partitions, {})
             log.put((topic, partition), key, value, milliseconds, tuple(headers), on_disk=on_disk)
         if count:
@@ -183,7 +183,7 @@ class Producer(base.Producer):  # type: ignore[misc]
         It is on disk before any offset that is committed later; nobody waits for it, so it makes no commit of its own.
         """
         log = self.embedded
-        if log.partition_count(topic) is None:
+        if topic not in log.topics:
             return False
         log.put((topic, partition), key, value, int(time.time() * 1000), at_leisure=True)
         return True

@@ -89,6 +89,10 @@ class CarefulCommits:
         super().__init__(*args, **options)
         self._unacked_messages = self._under_way = RecordsUnderWay()
 
+    def track_message(self, message: Any) -> None:
+        """A stream has taken the record. Faust's tells its sensors besides, and there are none."""
+        self._under_way.add(message)
+
     def ack(self, message: Any) -> bool:
         """The record is done; whether that counts. What was read before the last rebalance says nothing of the next.
 

@@ -41,7 +41,7 @@ class ChangelogTable(faust.Table):  # type: ignore[misc]
     def __setitem__(self, key: bytes, value: bytes) -> None:
         if not self._written(key, value):
             super().on_key_set(key, value)
-        self.data[key] = value
+        self.stored[key] = value
 
     def on_key_del(self, key: bytes) -> None:
         """A row is about to be deleted."""
@@ -51,6 +51,12 @@ class ChangelogTable(faust.Table):  # type: ignore[misc]
     def _written(self, key: bytes, value: bytes | None) -> bool:
         """Whether the producer has taken the change as it is."""
         return bool(self.app.producer.put_change(self._changelog, self.partition_for_key(key), key, value))
+
+    @cached_property
+    def stored(self) -> dict[bytes, bytes]:
+        """The rows as they are now and will be, without the steps that Faust takes to each."""
+        rows: dict[bytes, bytes] = self.data.data
+        return rows
 
     @cached_property
     def _changelog(self) -> str:

@@ -89,13 +89,13 @@ class Tables:
 
     def sizes(self) -> dict[str, int]:
         """How many rows each table holds, by the short name of its topic."""
-        return {short: len(_stored(table)) for short, table in self._tables.items()}
+        return {short: len(table.stored) for short, table in self._tables.items()}
 
     def rows(self, topic: Topic, site: str | None = None) -> Iterator[tuple[bytes, bytes]]:
         """The rows of the topic's table, of one site if asked; nothing where this worker does not keep that table."""
         table = self._tables.get(topic.short)
         prefix = b"" if site is None else site.encode() + b"/"
-        for key, value in list(_stored(table).items()) if table is not None else ():
+        for key, value in list(table.stored.items()) if table is not None else ():
             if key.startswith(prefix) and value is not None and not terms.is_term(key):
                 yield key, value
 
@@ -122,7 +122,7 @@ class Tables:
     def row(self, topic: Topic, key: str) -> bytes | None:
         """One row of the topic's table, None where there is none."""
         table = self._tables.get(topic.short)
-        return None if table is None else _stored(table).get(key.encode())
+        return None if table is None else table.stored.get(key.encode())
 
     def is_done(self, key: str, action: Action) -> bool:
         """Whether the outcome of its target, under this key, says that this very command is done."""
@@ -134,7 +134,7 @@ class Tables:
         """Drop the rows of sites that are not held: Faust's memory store forgets only rows that it recovered itself."""
         self._late.clear()
         for table in self._tables.values():
-            stored = _stored(table)
+            stored = table.stored
             for key in [key for key in stored if not self.sites.holds(site_of(key.decode()))]:
                 # Straight out of the store: a deletion through the table would be a tombstone in the changelog.
                 del stored[key]
@@ -269,7 +269,7 @@ class Tables:
         if topic in SEVERAL or not (said := header_of(message.headers, TERM)):
             return
         table, row_key = self._tables[topic.short], terms.row_key(site)
-        row = _stored(table).get(row_key)
+        row = table.stored.get(row_key)
         if row is not None and terms.is_newest(row, said):
             return
         known = None if row is None else terms.stored(row)
@@ -289,7 +289,7 @@ class Tables:
                 self.forget(message.key, topics.PLACEMENTS, topics.OUTCOMES)
             if topic in self.sites.read and self._has_rows(target_of(key)):
                 self._orphans.note(target_of(key), message.timestamp)
-        elif not fleeting and _stored(table).get(message.key) != message.value:
+        elif not fleeting and table.stored.get(message.key) != message.value:
             table[message.key] = message.value
             if topic in OF_TARGETS:
                 if self._orphans:
@@ -298,7 +298,7 @@ class Tables:
                     self._orphans.note(message.key, message.timestamp)
 
     def _has_rows(self, key: bytes) -> bool:
-        return any(key in _stored(self._tables[topic.short]) for topic in OF_TARGETS if topic.short in self._tables)
+        return any(key in self._tables[topic.short].stored for topic in OF_TARGETS if topic.short in self._tables)
 
 
 def attach(
@@ -354,8 +354,3 @@ def _deleted_uid(message: Any) -> str:
     """The uid of the object that a tombstone deletes (`ce_id` is `UID/deleted`), "" where it names none."""
     uid, slash, rest = header_of(message.headers, "ce_id").partition("/")
     return uid if slash and "/" not in rest else ""
-
-
-def _stored(table: Any) -> dict[bytes, bytes]:
-    stored: dict[bytes, bytes] = table.data.data
-    return stored

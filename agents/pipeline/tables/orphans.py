@@ -11,7 +11,7 @@ from typing import Any
 
 from underhost.agents.site.objects import SiteState
 from underhost.schemas import topics
-from underhost.schemas.keys import Key, parse_key
+from underhost.schemas.keys import Key, key_of
 from underhost.schemas.topics import Topic
 
 KEPT = 300.0
@@ -45,7 +45,7 @@ class Orphans:
 def is_target(states: Mapping[str, SiteState], key: bytes) -> bool:
     """Whether the picture of its site shows the object that a command with this key is about."""
     try:
-        target = parse_key(key.decode())
+        target = key_of(key)
     except ValueError:
         return False
     # No picture is made by asking: a site that has only commands is not shown.

@@ -21,6 +21,11 @@ class StoredTable(dict[bytes, bytes]):
         """See `faust.Table`."""
         return SimpleNamespace(data=self, _key_partition={})
 
+    @property
+    def stored(self) -> dict[bytes, bytes]:
+        """See `ChangelogTable`."""
+        return self
+
 
 class StoredTables(Tables):
     """Tables of one site, whose every record is in partition 0.

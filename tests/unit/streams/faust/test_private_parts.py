@@ -17,7 +17,7 @@ from mode.utils.queues import FlowControlQueue, ThrowableQueue
 from support.sources import Parts, cases, digest_of
 
 STOOD_FOR: Parts = {
-    "commits": [(Consumer.ack, "5fcf41cf4515")],
+    "commits": [(Consumer.ack, "5fcf41cf4515"), (Consumer.track_message, "217d7f1399a4")],
     "events": [
         (Event.ack, "2d29a6eda87c"),
         (Message.ack, "4751b72c4ed8"),
