@@ -139,8 +139,8 @@ class Bench:
         eventually("every pod is bound", lambda: self._bound(namespace) == pods + 1, 600)
         used = [after - at for after, at in zip(self._cpu(), before, strict=True)]
         bindings = self.log.writes("create", "pods/binding", namespace)[1:]
-        first = min(_time(event["requestReceivedTimestamp"]) for event in bindings)
-        last = max(_time(event["stageTimestamp"]) for event in bindings)
+        first = min(_time(event.request_received_timestamp) for event in bindings)
+        last = max(_time(event.stage_timestamp) for event in bindings)
         self._check(namespace, apart, pods + 1, told and scheduler == OUR_SCHEDULER)
         figures = {
             RATE: pods / (last - begin),

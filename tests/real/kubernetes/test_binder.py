@@ -190,7 +190,7 @@ def test_a_thousand_pods_are_placed_once_with_no_node_overcommitted_or_rule_brok
 
 def bindings(place: Place, namespace: str) -> list[str]:
     """The pods of the bindings that the API server took, in order."""
-    return [event["objectRef"]["name"] for event in place.log.writes("create", "pods/binding", namespace)]
+    return [event.object_ref.name for event in place.log.writes("create", "pods/binding", namespace)]
 
 
 @pytest.mark.parametrize("restarts", [pytest.param(False, id="at once"), pytest.param(True, id="after restarts")])
@@ -216,7 +216,7 @@ async def test_an_order_that_is_delivered_five_times_is_one_binding(place: Place
     tried = [
         event
         for event in place.log.read()
-        if event["objectRef"].get("subresource") == "binding" and event["objectRef"].get("namespace") == namespace
+        if event.object_ref.subresource == "binding" and event.object_ref.namespace == namespace
     ]
     assert len(tried) == len(names), "none was refused either"
 

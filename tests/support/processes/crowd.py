@@ -10,12 +10,13 @@ import base64
 import json
 import ssl
 import urllib.request
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import aiohttp
+import msgspec
 from support.processes.kube import ADMIN_TOKEN, Kube
 from support.processes.kwok import HOST_LABEL
 
@@ -99,17 +100,55 @@ def _coded(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
+class _Target(msgspec.Struct, gc=False):
+    """What was written; a pod's binding is a subresource of it."""
+
+    resource: str
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+
+    @property
+    def path(self) -> str:
+        """`pods`, or `pods/binding`."""
+        return "/".join(filter(None, (self.resource, self.subresource)))
+
+
+class _Answer(msgspec.Struct, gc=False):
+    """What the server said to it."""
+
+    code: int
+
+
+class LoggedWrite(msgspec.Struct, gc=False, rename="camel"):
+    """One line of the log, as far as anybody asks."""
+
+    verb: str
+    object_ref: _Target
+    response_status: _Answer
+    request_received_timestamp: str
+    stage_timestamp: str
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the server took it."""
+        return self.response_status.code < 300
+
+
+_line = msgspec.json.Decoder(LoggedWrite)
+
+
 @dataclass
 class WriteLog:
     """The API server's log of writes of pods, bindings, statuses and events; read on from where it was left.
 
-    `level` Metadata tells who and what; nothing is asked of the server for it. Who looks several times a second while
-    something is measured takes no more time for it the longer the log is.
+    `level` Metadata tells who and what; nothing is asked of the server for it. A bench looks several times a second
+    while it measures, and leaves hundred thousands of lines: a look takes no longer for them, nor do collections.
     """
 
     path: Path
-    events: list[Object] = field(default_factory=list)
-    _written: dict[tuple[str, str, str], list[Object]] = field(default_factory=dict)
+    events: list[LoggedWrite] = field(default_factory=list)
+    _done: dict[tuple[str, str, str], list[LoggedWrite]] = field(default_factory=dict)
     _read: int = 0
     _rest: bytes = b""
 
@@ -132,26 +171,21 @@ class WriteLog:
         policy.write_text(json.dumps({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": rules}))
         return [f"--audit-policy-file={policy}", f"--audit-log-path={self.path}"]
 
-    def read(self) -> list[Object]:
+    def read(self) -> list[LoggedWrite]:
         """Every event so far."""
         with self.path.open("rb") as log:
             log.seek(self._read)
             data = log.read()
         self._read += len(data)
         *lines, self._rest = (self._rest + data).split(b"\n")
-        for event in map(json.loads, lines):
+        for event in map(_line.decode, lines):
             self.events.append(event)
-            if event["responseStatus"]["code"] < 300:
-                ref = event["objectRef"]
-                place = event["verb"], _resource(ref), ref.get("namespace", "")
-                self._written.setdefault(place, []).append(event)
+            if event.is_done:
+                place = event.verb, event.object_ref.path, event.object_ref.namespace
+                self._done.setdefault(place, []).append(event)
         return self.events
 
-    def writes(self, verb: str, resource: str, namespace: str) -> list[Object]:
+    def writes(self, verb: str, resource: str, namespace: str) -> list[LoggedWrite]:
         """The events of successful writes to a resource (`pods`, `pods/binding`, ...), in the order of the log."""
         self.read()
-        return list(self._written.get((verb, resource, namespace), ()))
-
-
-def _resource(ref: Mapping[str, str]) -> str:
-    return "/".join(part for part in (ref["resource"], ref.get("subresource", "")) if part)
+        return list(self._done.get((verb, resource, namespace), ()))
