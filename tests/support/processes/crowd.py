@@ -129,11 +129,6 @@ class LoggedWrite(msgspec.Struct, gc=False, rename="camel"):
     request_received_timestamp: str
     stage_timestamp: str
 
-    @property
-    def is_done(self) -> bool:
-        """Whether the server took it."""
-        return self.response_status.code < 300
-
 
 _line = msgspec.json.Decoder(LoggedWrite)
 
@@ -180,7 +175,7 @@ class WriteLog:
         *lines, self._rest = (self._rest + data).split(b"\n")
         for event in map(_line.decode, lines):
             self.events.append(event)
-            if event.is_done:
+            if event.response_status.code < 300:
                 place = event.verb, event.object_ref.path, event.object_ref.namespace
                 self._done.setdefault(place, []).append(event)
         return self.events
