@@ -130,7 +130,7 @@ class SiteState:
         self.site = site
         self.as_of = 0.0
         self._rows: dict[str, dict[Any, Struct]] = {topic.short: {} for topic in read}
-        self._parts = _parts()
+        self._parts = shared_parts()
         self._markers: dict[str, dict[str, Listed]] = {short: {} for short in self._rows}
         self._doubts: dict[str, str] | None = None
         self._seen: dict[str, int] = {}
@@ -214,15 +214,23 @@ class SiteState:
             del runs[next(iter(runs))]
         return now
 
-    def replace(self, topic: Topic, rows: Iterable[tuple[Key, Struct]]) -> None:
-        """Start the topic anew from these rows: after a recovery the tables are the truth, whatever was here."""
+    def replace(self, topic: Topic, rows: Iterable[tuple[Key, Struct]], parts: SharedParts) -> None:
+        """Start the topic anew from these rows: after a recovery the tables are the truth, whatever was here.
+
+        `parts` are what their pods, if it is these, have in common.
+        """
         self._rows[topic.short], self._markers[topic.short], self._doubts = {}, {}, None
         self._seen.clear()
         self._views.pop(topic.short, None)
+        self._changed.pop(topic.short, None)
         if topic is topics.PODS:
-            self._parts = _parts()
+            self._parts = parts
+        named, name_of = self._rows[topic.short], _NAMES.get(topic.short, _qualified)
         for key, value in rows:
-            self.put(topic, key, value)
+            if key.kind == LISTED:
+                self._mark(topic.short, key.name, value)
+            else:
+                named[name_of(key)] = value
         for follower in self._followers:
             follower.note_all(topic.short)
 
@@ -293,7 +301,7 @@ class SiteState:
         return view
 
 
-def _parts() -> SharedParts:
+def shared_parts() -> SharedParts:
     """Of pods whose bytes are the rows of a table."""
     return SharedParts(keeps_bytes=True)
 

@@ -7,6 +7,7 @@ and before the first live record, then `on_resumed`. Nothing here reads records.
 import asyncio
 import logging
 import time
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
@@ -16,7 +17,7 @@ from msgspec import Struct
 
 from underhost.agents.pipeline.tables.agents import Tables
 from underhost.agents.pipeline.tables.sites import Sites
-from underhost.agents.site.objects import read_key, read_record
+from underhost.agents.site.objects import read_key, read_record, shared_parts
 from underhost.schemas.errors import BadEvent
 from underhost.schemas.keys import Key
 from underhost.schemas.kubernetes import Pod
@@ -88,15 +89,15 @@ async def rebuild(sites: Sites, tables: Tables, topic: Topic) -> None:
     The event loop has its turn every `SLICE` rows: probes are answered, and the lease is renewed, meanwhile.
     """
     rows: dict[str, list[tuple[Key, Struct]]] = {site: [] for site in sites.states}
-    parts = SharedParts(keeps_bytes=True)  # of all sites: until they are replaced, their pods are in memory twice
+    parts = defaultdict[str, SharedParts](shared_parts)
     for number, (key, record) in enumerate(_decoded(tables, topic)):
         if not number % SLICE:
             await asyncio.sleep(0)
         if sites.holds(key.site):
-            record = parts.put(record) if isinstance(record, Pod) else record
+            record = parts[key.site].put(record) if isinstance(record, Pod) else record
             rows.setdefault(key.site, []).append((key, record))
     for site, of_site in rows.items():
-        sites.state(site).replace(topic, of_site)
+        sites.state(site).replace(topic, of_site, parts[site])
 
 
 def _decoded(tables: Tables, topic: Topic) -> Iterator[tuple[Key, Struct]]:

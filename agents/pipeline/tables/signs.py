@@ -60,6 +60,10 @@ class Signs:
         return sorted(source for of, source in self._last if of == site)
 
     def skew(self, site: str, source: str) -> float:
-        """Seconds that the watcher's clock is behind ours, negative where it is ahead; 0.0 while that is not known."""
+        """Seconds that the watcher's clock is behind ours, negative where it is ahead; 0.0 while that is not known.
+
+        One sign alone tells only of a clock that is ahead: the first one ends a list, which may have taken minutes.
+        """
         sign = self._last.get((site, source))
-        return min(sign.behind) if sign is not None and sign.behind else 0.0
+        behind = sign.behind if sign is not None else ()
+        return min(behind) if len(behind) > 1 else min((0.0, *behind))

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from underhost.agents.site.changes import Tracked
-from underhost.agents.site.objects import Changes, SiteState, decode_record, read_key, read_record
+from underhost.agents.site.objects import Changes, SiteState, decode_record, read_key, read_record, shared_parts
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.errors import BadEvent
 from underhost.schemas.keys import parse_key
@@ -100,7 +100,7 @@ def test_after_a_recovery_only_what_the_table_holds_is_left() -> None:
     state = SiteState("s", SOURCE_TOPICS)
     state.put(PODS, parse_key("s/pod/shop/ghost"), Pod(Metadata(name="ghost")))
     state.put(PODS, parse_key("s/listed/kubernetes"), Listed(1, 1))
-    state.replace(PODS, [(parse_key("s/pod/shop/a"), Pod(Metadata(name="a")))])
+    state.replace(PODS, [(parse_key("s/pod/shop/a"), Pod(Metadata(name="a")))], shared_parts())
     assert list(state.snapshot(vsphere=False, offsets={}).pods) == ["shop/a"]
     assert state.epoch(PODS, "kubernetes") is None
 
@@ -118,9 +118,9 @@ def test_who_follows_takes_the_names_that_changed_each_once_and_in_order() -> No
     assert woken == [1, 2, 3, 3, 3]
     assert (changes.listed, changes.whole) == (set(), False)
     state.put(PODS, parse_key("s/listed/kubernetes"), Listed(1, 1))
-    state.replace(NODES, [])
+    state.replace(NODES, [], shared_parts())
     assert (changes.listed, changes.whole) == ({"pods"}, False)
-    state.replace(PODS, [])
+    state.replace(PODS, [], shared_parts())
     assert changes.whole
     state.unfollow(changes)
     state.put(PODS, parse_key("s/pod/shop/after"), Pod(Metadata(name="after")))
@@ -150,7 +150,9 @@ def test_a_snapshot_tells_which_keys_differ_from_the_ones_before_it() -> None:
     assert _told(second, third) == ["shop/a"]
     assert _told(first, third) == ["shop/a", "shop/b", "shop/c"]
     assert third.nodes is first.nodes
-    state.replace(PODS, [(parse_key("s/pod/shop/a"), Pod(Metadata(name="a", namespace="shop", uid="1")))])
+    state.replace(
+        PODS, [(parse_key("s/pod/shop/a"), Pod(Metadata(name="a", namespace="shop", uid="1")))], shared_parts()
+    )
     assert _told(third, snapshot()) is None
 
 

@@ -12,6 +12,7 @@ from underhost.agents.pipeline.tables.signs import Signs
 from underhost.agents.pipeline.tables.sites import Sites
 from underhost.agents.sinks.orders import order
 from underhost.agents.sinks.registry import host_based
+from underhost.agents.site.objects import shared_parts
 from underhost.schemas.keys import listed_key, parse_key
 from underhost.schemas.records import Domain, Finding, Listed
 from underhost.schemas.topics import HOSTS, NODES, Topic
@@ -194,9 +195,9 @@ def test_a_clock_that_is_set_while_all_is_well_stops_no_write() -> None:
 )
 def test_what_a_start_finds_counts_until_the_first_sign_of_life(seen: float, stops: bool) -> None:
     sites, guards = a_world()
-    sites.state("prod").replace(
-        NODES, [(parse_key(listed_key("prod", "kubernetes")), Listed(5, 1, "", int(seen * 1000)))]
-    )
+    marker = Listed(5, 1, "", int(seen * 1000))
+    rows = [(parse_key(listed_key("prod", "kubernetes")), marker)]
+    sites.state("prod").replace(NODES, rows, shared_parts())
     assert bool(forbidden(guards)) == stops
     mark(sites, "kubernetes", NODES, seen=seen + 30)
     assert forbidden(guards) == {}
@@ -210,6 +211,23 @@ def test_records_that_come_late_are_no_difference_of_clocks() -> None:
         mark(sites, "kubernetes", NODES, seen=NOW + second)
     assert sites.signs.skew("prod", "kubernetes") == 1.0
     assert guards.skewed(["prod"]) == {}
+
+
+@pytest.mark.parametrize(
+    ("seen", "told"),
+    [
+        pytest.param(NOW - 16, {}, id="behind ours: perhaps it ends a list that took so long"),
+        pytest.param(
+            NOW + 16,
+            {"clock of source kubernetes of site prod": "16 s ahead of this worker's"},
+            id="ahead of ours: nothing is heard of before it is said",
+        ),
+    ],
+)
+def test_one_sign_of_life_alone_tells_only_of_a_clock_that_is_ahead(seen: float, told: dict[str, str]) -> None:
+    sites, guards = a_world()
+    mark(sites, "kubernetes", NODES, seen=seen)
+    assert guards.skewed(["prod"]) == told
 
 
 def test_a_source_that_says_nothing_of_its_server_is_never_stale() -> None:

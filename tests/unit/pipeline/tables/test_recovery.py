@@ -7,11 +7,12 @@ from types import SimpleNamespace
 from typing import Any
 
 from faust.types import TP
+from support.build import a_pod
 from support.fakes.tables import StoredTables
 
 from underhost.agents.pipeline.tables import recovery
-from underhost.schemas.keys import object_key
-from underhost.schemas.kubernetes import Metadata, Pod, encode
+from underhost.schemas.keys import object_key, parse_key
+from underhost.schemas.kubernetes import Metadata, Pod, decode, encode
 from underhost.schemas.topics import PODS
 
 SITE, MANY = "prod", 5 * recovery.SLICE
@@ -103,3 +104,21 @@ async def test_partitions_that_move_while_kafka_is_asked_are_not_held(tmp_path: 
     asked.set()
     await completing
     assert (told, tables.sites.holds(SITE)) == (["suspended"], False)
+
+
+async def test_recovered_pods_share_parts_and_so_do_those_that_come_after(tmp_path: Path) -> None:
+    tables = StoredTables(tmp_path, (PODS,))
+    owner = [{"kind": "ReplicaSet", "name": "web", "uid": "uid-web", "controller": True}]
+    pods = {
+        f"web-{number}": a_pod(f"web-{number}").put("metadata", "ownerReferences", value=owner).sent()
+        for number in (0, 1, 2)
+    }
+    for name in ("web-0", "web-1"):
+        tables._tables[PODS.short][object_key(SITE, "pod", name, "shop").encode()] = encode(pods[name])
+    tables.sites.resume({0}, {}, {})
+    await recovery.rebuild(tables.sites, tables, PODS)
+    state = tables.sites.state(SITE)
+    state.put(PODS, parse_key(object_key(SITE, "pod", "web-2", "shop")), decode(encode(pods["web-2"]), Pod))
+    rows = state.rows(PODS)
+    assert sorted(rows) == ["shop/web-0", "shop/web-1", "shop/web-2"]
+    assert len({id(row.spec.containers) for row in rows.values()}) == 1

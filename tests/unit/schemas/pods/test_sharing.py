@@ -3,7 +3,7 @@
 import pytest
 from support.build import HOST, PodBuilder, a_node, a_pod, app, term
 
-from underhost.agents.site.objects import SiteState
+from underhost.agents.site.objects import SiteState, shared_parts
 from underhost.schemas.keys import Key
 from underhost.schemas.kubernetes import EMPTY_LIST, EMPTY_OBJECT, Node, Pod, decode, encode
 from underhost.schemas.pods.sharing import SharedParts, alone
@@ -110,7 +110,7 @@ def test_once_all_pods_of_an_owner_are_gone_the_next_shares_nothing_with_them() 
 def test_a_topic_that_begins_anew_shares_nothing_with_what_it_held() -> None:
     site = Site()
     before = site.put(web("a"))
-    site.state.replace(PODS, [])
+    site.state.replace(PODS, [], shared_parts())
     assert common(before, site.put(web("b"))) == set()
 
 
