@@ -17,10 +17,14 @@ from underhost.schemas.pods.sharing import SharedParts, alone
 from underhost.streams.kubernetes.client import KubernetesClient, Status, retry_after, said
 from underhost.streams.kubernetes.contact import Contact
 from underhost.streams.kubernetes.kinds import Identified, Identity, Kind
+from underhost.streams.kubernetes.long_answer import LongAnswer
+from underhost.streams.log import structlog
 from underhost.streams.timing import Timing
 from underhost.streams.watching.changes import Listing, Seen, Unreadable, WatchBatch
 
-PAGE = 500
+log = structlog.get_logger("underhost.kubernetes")
+
+PAGE = 1000
 PAGE_TRIES = 5
 LIST_TIMEOUT = 60.0
 """Seconds for one page, which may be megabytes over a slow line."""
@@ -53,6 +57,26 @@ _identities = msgspec.json.Decoder(Identified)
 UNDECODABLE = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
 
 
+class _Found:
+    """What has been read of a list."""
+
+    def __init__(self) -> None:
+        self.position = ""
+        self._objects: dict[str, Seen] = {}
+        self._unreadable: list[Unreadable] = []
+        self._parts = SharedParts(keeps_bytes=False)
+
+    def add(self, change: Seen | Unreadable) -> None:
+        if isinstance(change, Unreadable):
+            self._unreadable.append(change)
+        elif change.value is not None:
+            value = self._parts.put(change.value) if isinstance(change.value, k8s.Pod) else alone(change.value)
+            self._objects[change.key] = change._replace(value=value)
+
+    def listing(self) -> Listing:
+        return Listing(self._objects, self._unreadable, self.position)
+
+
 class KindListWatch:
     """A kind over one client, for `streams.watch`."""
 
@@ -76,25 +100,65 @@ class KindListWatch:
         raise Retry(f"{self.name}: the list expires before its end", 1.0)
 
     async def _list(self, limit: int) -> Listing | None:
-        objects: dict[str, Seen] = {}
-        parts = SharedParts(keeps_bytes=False)
-        unreadable: list[Unreadable] = []
-        token = ""
+        """The list, a long one at once if that can be; None where it expires before its last page."""
+        found, token = _Found(), ""
         while True:
             data = await self._page(limit, token)
             if data is None:
                 return None
             self._contact.hear(self.name)
-            page, changes = self._objects(data)
-            for change in changes:
-                if isinstance(change, Unreadable):
-                    unreadable.append(change)
-                elif change.value is not None:
-                    value = parts.put(change.value) if isinstance(change.value, k8s.Pod) else alone(change.value)
-                    objects[change.key] = change._replace(value=value)
+            page = self._take(data, found)
+            if not page.continue_:
+                return found.listing()
+            if not token and (listing := await self._at_once(page.resource_version)) is not None:
+                return listing
             token = page.continue_
-            if not token:
-                return Listing(objects, unreadable, page.resource_version)
+
+    async def _at_once(self, version: str) -> Listing | None:
+        """The whole list as of `version` or later, as one answer from the server's cache; None where that fails.
+
+        For each page of a list a server may have to ask etcd: for a long list that takes four times as long.
+        """
+        found = _Found()
+        pages = LongAnswer(lambda data: self._can_take(data, found))
+        query = [("resourceVersion", version), ("resourceVersionMatch", "NotOlderThan")]
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=LIST_TIMEOUT)
+        try:
+            async with self._client.open("GET", self.kind.path, query=query, timeout=timeout) as response:
+                if response.status != 200:
+                    reason = said(response.status, await response.read())
+                elif await self._reads(response, pages):
+                    return found.listing()
+                else:
+                    reason = "not as an API server writes a list"
+        except Unreachable as error:  # also where the server ends what takes it too long
+            reason = str(error)
+        log.info("listed page by page", kind=self.name, reason=reason)
+        return None
+
+    async def _reads(self, response: aiohttp.ClientResponse, pages: LongAnswer) -> bool:
+        """Read the answer; whether that succeeds."""
+        async for block in response.content.iter_any():
+            self._contact.hear(self.name)
+            if not pages.feed(block):
+                return False
+        return pages.end()
+
+    def _can_take(self, data: bytes, found: "_Found") -> bool:
+        """Take the objects of a page, unless it is none."""
+        try:
+            self._take(data, found)
+        except Refused:
+            return False
+        return True
+
+    def _take(self, data: bytes, found: "_Found") -> _ListMetadata:
+        """Take the objects of a page. Raises Refused."""
+        page, changes = self._objects(data)
+        found.position = page.resource_version
+        for change in changes:
+            found.add(change)
+        return page
 
     def _objects(self, data: bytes) -> tuple[_ListMetadata, Sequence[Seen | Unreadable]]:
         """The objects of a page, read all at once; one by one where that fails for one of them. Raises Refused."""

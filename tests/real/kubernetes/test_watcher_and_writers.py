@@ -12,6 +12,7 @@ from typing import Any
 import aiohttp
 import pytest
 from support.fakes.topics import FakeTopics
+from support.processes.crowd import create as create_many
 from support.processes.kube import ADMIN_TOKEN, NOBODY_TOKEN, USER_TOKENS, Kube, start_kube
 from support.processes.ports import free_ports
 from support.processes.relay import Outage
@@ -83,6 +84,20 @@ async def watching(kube: Kube, topics: FakeTopics, timing: Timing | None = None)
         for task in (run, ready):
             task.cancel()
         await asyncio.gather(run, ready, return_exceptions=True)
+
+
+async def test_a_long_list_is_one_answer_no_older_than_its_first_page(
+    kube: Kube, client: KubernetesClient, namespace: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    names = [f"p{number:04}" for number in range(1050)]
+    await asyncio.to_thread(create_many, kube, f"/api/v1/namespaces/{namespace}/pods", map(a_pod, names))
+    topics = FakeTopics()
+    async with watching(kube, topics):
+        assert {f"prod/pod/{namespace}/{name}" for name in names} <= set(topics.keys(PODS))
+        late = await create(client, f"/api/v1/namespaces/{namespace}/pods", a_pod("late"))
+        await topics.until(lambda t: f"prod/pod/{namespace}/late" in t.keys(PODS))
+    assert topics.records[-1].event_id.endswith(f"/{late['metadata']['resourceVersion']}")
+    assert "listed page by page" not in "".join(capfd.readouterr())
 
 
 async def test_every_kind_is_listed_and_followed(kube: Kube, client: KubernetesClient, namespace: str) -> None:

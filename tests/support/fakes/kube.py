@@ -26,12 +26,12 @@ class Fault:
     """What one request meets.
 
     Attributes:
-        verb: list, continue (a further page), watch, get, patch, bind, evict or readyz. plural: of the resource, "" for
-            any.
+        verb: list, continue (a further page), at once (the whole of a long list), watch, get, patch, bind, evict or
+            readyz. plural: of the resource, "" for any.
         status, headers, message, causes: answer so, with a Status object.
         error: on a watch: an ERROR event with this code, then the end.
         lines: on a watch: these raw lines, then the stream goes on.
-        drop: on a watch: cut the connection after so many events.
+        drop: cut the connection, of a watch after so many events, of a list after so many bytes.
         silent: on a watch: send nothing, ever, and do not hang up.
         after: answer as ever, but not before so many such requests have come: (verb, plural, times).
     """
@@ -210,13 +210,26 @@ class FakeKube:
     async def _collection(self, request: web.Request) -> web.StreamResponse:
         plural = request.path.rpartition("/")[2]
         watch = "watch" in request.query
-        verb = "watch" if watch else "continue" if "continue" in request.query else "list"
+        at_once = "at once" if "resourceVersionMatch" in request.query else "list"
+        verb = "watch" if watch else "continue" if "continue" in request.query else at_once
         met = await self._meet(request, verb, plural)
         if isinstance(met, web.Response):
             return met
         if plural not in self.served:
             return web.Response(status=404, text="404 page not found")
-        return await self._watch(request, plural, met) if watch else self._list(request, plural)
+        if watch:
+            return await self._watch(request, plural, met)
+        answer = self._list(request, plural)
+        return answer if met is None else await self._cut(request, answer, met.drop)
+
+    async def _cut(self, request: web.Request, answer: web.Response, at: int) -> web.StreamResponse:
+        assert request.transport is not None
+        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        response.enable_chunked_encoding()
+        await response.prepare(request)
+        await response.write((answer.body or b"")[:at])
+        request.transport.close()
+        return response
 
     def _list(self, request: web.Request, plural: str) -> web.Response:
         objects = [self._objects[plural][key] for key in sorted(self._objects[plural]) if key[1] not in self.hidden]
@@ -229,7 +242,7 @@ class FakeKube:
             metadata["continue"] = str(end)
         served = self.served[plural]
         head = {"kind": f"{served.kind}List", "apiVersion": served.api_version, "metadata": metadata}
-        return web.json_response({**head, "items": items})
+        return web.Response(body=json.dumps({**head, "items": items}, separators=(",", ":")).encode())
 
     async def _watch(self, request: web.Request, plural: str, fault: Fault | None) -> web.StreamResponse:
         since = int(request.query["resourceVersion"])

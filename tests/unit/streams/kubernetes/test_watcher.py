@@ -166,40 +166,73 @@ async def test_a_deleted_object_becomes_a_tombstone(
     assert topics.records[-1].event_id == "uid-web-0/deleted"
 
 
-async def test_long_lists_are_read_page_by_page(
+def asked_for_pods(kube: FakeKube) -> list[tuple[str, str, str]]:
+    """How the pods were listed: (verb, limit, continue) of each request before the first watch."""
+    asked = [
+        (request.verb, request.query.get("limit", ""), request.query.get("continue", ""))
+        for request in kube.requests
+        if request.plural == "pods"
+    ]
+    return asked[: [verb for verb, *_ in asked].index("watch")]
+
+
+async def test_a_long_list_is_asked_for_at_once_and_is_no_older_than_its_first_page(
     kube: FakeKube, topics: FakeTopics, timing: Timing, tmp_path: Path
 ) -> None:
-    kube.seed("pods", *(a_pod(f"p{number:04}") for number in range(1200)))
+    kube.seed("pods", *(a_pod(f"p{number:04}") for number in range(2400)))
     async with watching(kube.settings(tmp_path), topics, timing):
-        assert len(topics.keys(PODS)) == 1202
-    assert [request.query.get("continue") for request in kube.requests if request.plural == "pods"][:3] == [
-        None,
-        "500",
-        "1000",
+        assert len(topics.keys(PODS)) == 2402
+    assert asked_for_pods(kube) == [("list", "1000", ""), ("at once", "", "")]
+    [at_once] = [request.query for request in kube.requests if request.verb == "at once"]
+    assert at_once == {"resourceVersion": "2505", "resourceVersionMatch": "NotOlderThan"}
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(
+            Fault("at once", "pods", status=504, message="Too large resource version"), id="has no such cache"
+        ),
+        pytest.param(Fault("at once", "pods", status=429, headers={"Retry-After": "1"}), id="throttles it"),
+        pytest.param(Fault("at once", "pods", drop=100_000), id="ends it as it takes too long"),
+        pytest.param(Fault("at once", "pods", status=400), id="does not know how"),
+    ],
+)
+async def test_a_long_list_is_read_page_by_page_where_the_server(
+    kube: FakeKube, topics: FakeTopics, timing: Timing, tmp_path: Path, fault: Fault
+) -> None:
+    kube.seed("pods", *(a_pod(f"p{number:04}") for number in range(2400)))
+    kube.faults = [fault]
+    async with watching(kube.settings(tmp_path), topics, timing):
+        assert len(topics.keys(PODS)) == 2402
+    assert asked_for_pods(kube) == [
+        ("list", "1000", ""),
+        ("at once", "", ""),
+        ("continue", "1000", "1000"),
+        ("continue", "1000", "2000"),
     ]
 
 
 async def test_an_expired_page_begins_the_list_anew_without_pages(
     kube: FakeKube, topics: FakeTopics, timing: Timing, tmp_path: Path
 ) -> None:
-    kube.seed("pods", *(a_pod(f"p{number:04}") for number in range(700)))
-    kube.faults = [Fault("continue", "pods", status=410)]
+    kube.seed("pods", *(a_pod(f"p{number:04}") for number in range(1100)))
+    kube.faults = [Fault("at once", "pods", status=504), Fault("continue", "pods", status=410)]
     async with watching(kube.settings(tmp_path), topics, timing):
-        assert len(topics.keys(PODS)) == 702
-    assert [request.query.get("limit") for request in kube.requests if request.plural == "pods"][:3] == [
-        "500",
-        "500",
-        None,
-    ]
+        assert len(topics.keys(PODS)) == 1102
+    assert asked_for_pods(kube)[2:] == [("continue", "1000", "1000"), ("list", "", "")]
 
 
 async def test_a_page_that_is_throttled_is_asked_for_again_after_the_time_the_server_says(
     kube: FakeKube, topics: FakeTopics, timing: Timing, naps: Naps, tmp_path: Path
 ) -> None:
-    kube.seed("pods", *(a_pod(f"p{number:04}") for number in range(700)))
-    kube.faults = [Fault("continue", "pods", status=429, headers={"Retry-After": "7"})]
+    kube.seed("pods", *(a_pod(f"p{number:04}") for number in range(1100)))
+    kube.faults = [
+        Fault("at once", "pods", status=504),
+        Fault("continue", "pods", status=429, headers={"Retry-After": "7"}),
+    ]
     async with watching(kube.settings(tmp_path), topics, timing):
-        assert len(topics.keys(PODS)) == 702
+        assert len(topics.keys(PODS)) == 1102
     assert 7.0 in naps.taken
     assert kube.count("list", "pods") == 1
 
