@@ -87,7 +87,7 @@ class KindListWatch:
         self._client, self._site, self._timing, self._contact = client, site, timing, contact
 
     async def list(self) -> Listing:
-        """See `ListWatch.list`. Page by page; where a page has expired, once more and without pages."""
+        """See `ListWatch.list`. At once or page by page; where a page has expired, once more and without pages."""
         try:
             for limit in (PAGE, 0):
                 listing = await self._list(limit)
