@@ -1,4 +1,4 @@
-"""One kind of object of one API server: its paged list, and its watch as batches of changes.
+"""One kind of object of one API server: its list, at once or page by page, and its watch as batches of changes.
 
 In: raw bytes of the API. Out: trimmed records and the resourceVersion after them. When to list, to watch again or to
 wait is left to the reflector.

@@ -11,8 +11,10 @@ from support.sites.extender import Asking, FakeSite, built, version_of
 from underhost.agents.extender.judge import REASON_MAY_SHARE
 from underhost.agents.extender.messages import reason_of
 from underhost.agents.rules.physical_host import REASON_SHARED_HOST
+from underhost.agents.site.objects import shared_parts
 from underhost.agents.site.snapshot import Options
 from underhost.schemas.kubernetes import Condition, Pod
+from underhost.schemas.topics import PODS
 
 REQUIRED = Options(physical_host="required")
 ALIAS = "alpha.cna.vmware.com/host"
@@ -369,14 +371,8 @@ async def test_a_pod_that_a_new_list_lacks_is_gone(ask: Start) -> None:
     asking.site.put(A)
     await asking.left(A, "n1")
     await asking.left(B, "n2")
-    asking.site.rows.replace(*emptied())
+    asking.site.rows.replace(PODS, [], shared_parts())
     assert await asking.left(B, "n2") == ["n2"]
-
-
-def emptied() -> tuple[object, list[object]]:
-    from underhost.schemas import topics
-
-    return topics.PODS, []
 
 
 async def test_a_pod_that_is_asked_about_again_begins_anew(ask: Start) -> None:
