@@ -58,10 +58,10 @@ UNDECODABLE = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
 
 
 class _Found:
-    """What has been read of a list."""
+    """What has been read of a list; `token` is where the rest of it begins, "" where nothing is left."""
 
     def __init__(self) -> None:
-        self.position = ""
+        self.position = self.token = ""
         self._objects: dict[str, Seen] = {}
         self._unreadable: list[Unreadable] = []
         self._parts = SharedParts(keeps_bytes=False)
@@ -101,18 +101,18 @@ class KindListWatch:
 
     async def _list(self, limit: int) -> Listing | None:
         """The list, a long one at once if that can be; None where it expires before its last page."""
-        found, token = _Found(), ""
+        found, is_first = _Found(), True
         while True:
-            data = await self._page(limit, token)
+            data = await self._page(limit, found.token)
             if data is None:
                 return None
             self._contact.hear(self.name)
-            page = self._take(data, found)
-            if not page.continue_:
+            self._take(data, found)
+            if not found.token:
                 return found.listing()
-            if not token and (listing := await self._at_once(page.resource_version)) is not None:
+            if is_first and (listing := await self._at_once(found.position)) is not None:
                 return listing
-            token = page.continue_
+            is_first = False
 
     async def _at_once(self, version: str) -> Listing | None:
         """The whole list as of `version` or later, as one answer from the server's cache; None where that fails.
@@ -127,10 +127,12 @@ class KindListWatch:
             async with self._client.open("GET", self.kind.path, query=query, timeout=timeout) as response:
                 if response.status != 200:
                     reason = said(response.status, await response.read())
-                elif await self._reads(response, pages):
-                    return found.listing()
-                else:
+                elif not await self._reads(response, pages):
                     reason = "not as an API server writes a list"
+                elif found.token:
+                    reason = "only a part of it was given"
+                else:
+                    return found.listing()
         except Unreachable as error:  # also where the server ends what takes it too long
             reason = str(error)
         log.info("listed page by page", kind=self.name, reason=reason)
@@ -152,13 +154,12 @@ class KindListWatch:
             return False
         return True
 
-    def _take(self, data: bytes, found: "_Found") -> _ListMetadata:
+    def _take(self, data: bytes, found: "_Found") -> None:
         """Take the objects of a page. Raises Refused."""
         page, changes = self._objects(data)
-        found.position = page.resource_version
+        found.position, found.token = page.resource_version, page.continue_
         for change in changes:
             found.add(change)
-        return page
 
     def _objects(self, data: bytes) -> tuple[_ListMetadata, Sequence[Seen | Unreadable]]:
         """The objects of a page, read all at once; one by one where that fails for one of them. Raises Refused."""

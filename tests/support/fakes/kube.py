@@ -32,6 +32,7 @@ class Fault:
         error: on a watch: an ERROR event with this code, then the end.
         lines: on a watch: these raw lines, then the stream goes on.
         drop: cut the connection, of a watch after so many events, of a list after so many bytes.
+        part: of a list: only so many objects and a token for the rest, whatever was asked for.
         silent: on a watch: send nothing, ever, and do not hang up.
         after: answer as ever, but not before so many such requests have come: (verb, plural, times).
     """
@@ -45,6 +46,7 @@ class Fault:
     error: int = 0
     lines: tuple[bytes, ...] = ()
     drop: int = -1
+    part: int = 0
     silent: bool = False
     after: tuple[str, str, int] | None = None
 
@@ -219,8 +221,8 @@ class FakeKube:
             return web.Response(status=404, text="404 page not found")
         if watch:
             return await self._watch(request, plural, met)
-        answer = self._list(request, plural)
-        return answer if met is None else await self._cut(request, answer, met.drop)
+        answer = self._list(request, plural, met.part if met is not None else 0)
+        return answer if met is None or met.drop < 0 else await self._cut(request, answer, met.drop)
 
     async def _cut(self, request: web.Request, answer: web.Response, at: int) -> web.StreamResponse:
         assert request.transport is not None
@@ -231,10 +233,10 @@ class FakeKube:
         request.transport.close()
         return response
 
-    def _list(self, request: web.Request, plural: str) -> web.Response:
+    def _list(self, request: web.Request, plural: str, part: int) -> web.Response:
         objects = [self._objects[plural][key] for key in sorted(self._objects[plural]) if key[1] not in self.hidden]
         begin = int(request.query.get("continue", "0"))
-        end = begin + int(request.query.get("limit") or len(objects) + 1)
+        end = begin + (part or int(request.query.get("limit") or len(objects) + 1))
         # As the API server does, items of a list carry neither kind nor apiVersion.
         items = [{key: obj[key] for key in obj if key not in ("kind", "apiVersion")} for obj in objects[begin:end]]
         metadata = {"resourceVersion": str(self._version)}

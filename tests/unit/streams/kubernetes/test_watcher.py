@@ -196,6 +196,7 @@ async def test_a_long_list_is_asked_for_at_once_and_is_no_older_than_its_first_p
         pytest.param(Fault("at once", "pods", status=429, headers={"Retry-After": "1"}), id="throttles it"),
         pytest.param(Fault("at once", "pods", drop=100_000), id="ends it as it takes too long"),
         pytest.param(Fault("at once", "pods", status=400), id="does not know how"),
+        pytest.param(Fault("at once", "pods", part=1500), id="gives a part of it all the same"),
     ],
 )
 async def test_a_long_list_is_read_page_by_page_where_the_server(
