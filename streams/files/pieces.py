@@ -16,12 +16,13 @@ import msgspec
 from msgspec import Raw, Struct
 
 from underhost.streams.files.split import trailing
+from underhost.streams.last_places import last_places
 
 LONG = 64 << 20
 """Bytes from which a list is read in pieces."""
 BLOCK = 1 << 18
 """Bytes that are read at once: few enough to be still in the processor's cache when they are decoded."""
-_HEAD, _TAIL, _ENDS = 2 << 20, 4096, 8
+_HEAD, _TAIL = 2 << 20, 4096
 _MOST_BLOCKS = 8
 """Of one array: where no place between two items is found for so long, they look otherwise than the first two."""
 _ITEMS = re.compile(rb'"items"\s*:\s*\[\s*')
@@ -93,13 +94,7 @@ class LongList:
 
     def _ends(self, text: bytes, last: bool) -> Iterator[int]:
         """Where an item may end: nested objects can look as items do."""
-        if last:
-            yield len(text)
-            return
-        at = len(text)
-        for _ in range(_ENDS):
-            if (at := text.rfind(self.between, 0, at)) > 0:
-                yield at + 1
+        return iter((len(text),)) if last else (at + 1 for at in last_places(text, self.between))
 
     def _blocks(self) -> Iterator[bytes]:
         at = self.file.seek(self.begin)
@@ -119,7 +114,7 @@ def list_in(file: BinaryIO, size: int) -> LongList | None:
     if opened is None or before is None or before.items:
         return None
     between = _between(head, opened.end())
-    for closing in _closings(tail):
+    for closing in last_places(tail, b"]"):
         after = _decoded(b'{"items":[' + tail[closing:])
         if after is not None:
             kind, api_version = before.kind or after.kind, before.api_version or after.api_version
@@ -138,14 +133,6 @@ def _between(head: bytes, begin: int) -> bytes:
         if following is not None and (end := head[: following.start()].rstrip()).endswith(b"}"):
             return head[len(end) - 1 : following.end()]
     return b""
-
-
-def _closings(tail: bytes) -> Iterator[int]:
-    """Where the list may end, from the last `]` on."""
-    at = len(tail)
-    for _ in range(_ENDS):
-        if (at := tail.rfind(b"]", 0, at)) >= 0:
-            yield at
 
 
 def _decoded(text: bytes) -> _Around | None:

@@ -1,15 +1,15 @@
 """A long list that comes as one answer, read as pages: its text is in memory a few megabytes at a time.
 
 In: the text, block by block. Out: pages, each a list with some of the items and the metadata of all. Where a page ends
-is a guess: at one of the last places that look as it does between two items. It is right where the page can be read,
-since all before it could be, too; else the page goes on.
+is a guess (`last_places.py`), right where the page can be read, since all before it could be, too; else it goes on.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+
+from underhost.streams.last_places import last_places
 
 PAGE, LONGEST = 1 << 21, 1 << 26
 """Bytes of a page, at least and at most."""
-TRIES = 8
 _ITEMS, _BETWEEN = b',"items":[', b'},{"metadata":'
 """As the API server writes. No string can hold either: its quotes would be escaped."""
 
@@ -37,19 +37,10 @@ class LongAnswer:
         if not self._head and _ITEMS in text:
             head, items, text = text.partition(_ITEMS)
             self._head = head + items
-        pages = ((end, b"".join((self._head, memoryview(text)[:end], b"]}"))) for end in _ends(text) if self._head)
-        end = next((end for end, page in pages if self._read(page)), 0)
+        ends = [at + 1 for at in last_places(text, _BETWEEN)] if self._head else []
+        end = next((end for end in ends if self._read(b"".join((self._head, memoryview(text)[:end], b"]}")))), 0)
         if end:
             text, self._least = text[end + 1 :], PAGE
         else:
             self._least *= 2
         self._blocks, self._size = [text], len(text)
-
-
-def _ends(text: bytes) -> Iterator[int]:
-    """Where an item may end, the last place first: nested objects can look as items do."""
-    at = len(text)
-    for _ in range(TRIES):
-        if (at := text.rfind(_BETWEEN, 0, at)) < 0:
-            return
-        yield at + 1
