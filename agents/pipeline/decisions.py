@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from underhost.agents.sinks.bindings import action_of
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.documents import Report
 from underhost.schemas.records import Action, FindingEvent, NodeHost, Placement
@@ -35,10 +34,14 @@ class FindingChange:
 
 @dataclass(frozen=True)
 class PlacementChange:
-    """The placements to publish, their records, and the order ids, by pod, of those that were decided once more."""
+    """The placements to publish, their records, and the orders to bind that these are.
+
+    `confirmed` are the order ids, by pod, of those that were decided once more.
+    """
 
     placements: list[Placement]
     records: list[Outgoing]
+    orders: list[Action]
     confirmed: dict[str, str]
 
 
@@ -66,8 +69,7 @@ class Decisions:
     @cached_property
     def commands(self) -> list[Action]:
         """Every command that is new: those on `actions`, and the orders to bind that the placements are."""
-        binds = (action_of(placement, self.snapshot.site) for placement in self.placed)
-        return [*self.actions, *(bind for bind in binds if bind is not None)]
+        return [*self.actions, *(self.placements.orders if self.placements is not None else ())]
 
     @property
     def records(self) -> list[Outgoing]:

@@ -20,7 +20,7 @@ This is the binder's queue. Its order is the evaluator's, priority and age, over
 import logging
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from underhost.agents.pipeline.decisions import PlacementChange
+from underhost.agents.sinks.bindings import action_of, order_in
 from underhost.agents.sinks.orders import DRY_RUN, FAILED, FAILURES, REFUSED, UNANSWERED
 from underhost.agents.site import terms
 from underhost.agents.site.changes import changed_keys
@@ -96,15 +97,13 @@ class _Order:
 class BindingQueue:
     """One site's decisions, as they were last published.
 
-    `order_id` gives the id of the command that a placement is to the binder, which its outcome carries.
-
     Attributes:
         waiting: every pod that the last evaluation found no node for, with the reasons that are published of it.
         seated: pods that were seen bound by an order of this run, oldest first; whoever reads them takes them away.
     """
 
-    def __init__(self, site: str, published: Iterable[Placement], order_id: Callable[[Placement], str]) -> None:
-        self._site, self._order_id = site, order_id
+    def __init__(self, site: str, published: Iterable[Placement]) -> None:
+        self._site = site
         self._orders = {row.pod: _Order(row, earlier=True) for row in published}
         # A burst has hundreds of orders under way, of which one picture changes few: only these are looked at.
         self._held: dict[str, str] = {}
@@ -215,8 +214,9 @@ class BindingQueue:
             row.pod: row if row.pod in new else self._orders[row.pod].row for row in rows if row.node is None
         }
         records = [outgoing(PLACEMENTS, pod_key(self._site, row.pod), row) for row in changed]
+        orders = [order_in(record.value, self._site) for record in records if record.value is not None]
         confirmed = {row.pod: self._id(self._orders[row.pod]) for row in rows if row.pod not in new}
-        return PlacementChange(changed, records, confirmed)
+        return PlacementChange(changed, records, [order for order in orders if order is not None], confirmed)
 
     def _is_new(self, row: Placement, now: float) -> bool:
         order = self._orders.get(row.pod)
@@ -234,9 +234,10 @@ class BindingQueue:
 
     def commit(self, change: PlacementChange) -> None:
         """The records of this change are published."""
+        ids = {order.target: order.id for order in change.orders}
         for row in change.placements:
             before = self._orders.get(row.pod)
-            order = self._orders[row.pod] = _Order(row, told=self._looked)
+            order = self._orders[row.pod] = _Order(row, told=self._looked, id=ids.get(f"pod/{row.pod}", ""))
             order.basis = self._snapshot.nodes.get(row.node or "")
             self._note(row.pod)
             if before is not None and before.row.uid == row.uid:
@@ -280,7 +281,9 @@ class BindingQueue:
         return min((at for at in (*tries, *losses, *tellings) if at > self._looked), default=None)
 
     def _id(self, order: _Order) -> str:
-        order.id = order.id or self._order_id(order.row)
+        """The id of the command that it is to the binder, which its outcome carries; "" while the pod waits."""
+        action = action_of(order.row, self._site) if not order.id else None
+        order.id = action.id if action is not None else order.id
         return order.id
 
 

@@ -22,7 +22,7 @@ from underhost.agents.pipeline.tables.agents import Tables
 from underhost.agents.pipeline.tables.held_findings import HeldFindings
 from underhost.agents.pipeline.tables.node_hosts import NodeHosts
 from underhost.agents.pipeline.tables.sites import joining_of
-from underhost.agents.sinks.bindings import OUR_SCHEDULER, action_of
+from underhost.agents.sinks.bindings import OUR_SCHEDULER
 from underhost.agents.sinks.labels.pods import BindingLabels
 from underhost.agents.sinks.moves.campaign import Campaigns
 from underhost.agents.sinks.parts import DeciderParts
@@ -83,7 +83,7 @@ class Evaluations:
         bindings = None
         if self._evaluates:
             placed = tables.records(topics.PLACEMENTS, Placement, site)
-            bindings = BindingQueue(site, placed, partial(order_id, site=site))
+            bindings = BindingQueue(site, placed)
             for outcome in outcomes:
                 bindings.observe(outcome, now)
         evaluator = self._evaluator or LazyEvaluator(self._options)
@@ -123,9 +123,3 @@ class Evaluations:
             deciders=deciders_of(kinds, parts),
         )
         return Evaluation(site, evaluator, memory)
-
-
-def order_id(placement: Placement, site: str) -> str:
-    """The id of the command that a placement is to the binder; "" while the pod waits."""
-    action = action_of(placement, site)
-    return action.id if action is not None else ""

@@ -13,6 +13,7 @@ from support.build import a_node, a_pod
 
 from underhost.agents.pipeline.decide.evaluator import LazyEvaluator
 from underhost.agents.pipeline.decide.placements import BindingQueue, placement_of
+from underhost.agents.sinks.bindings import action_of
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.kubernetes import Node, Pod
 from underhost.schemas.records import Outcome, Placement
@@ -94,13 +95,14 @@ class Server:
 
 
 def order_id(row: Placement) -> str:
-    return f"{row.pod} {row.uid} {row.node} {row.snapshot}"
+    order = action_of(row, "prod")
+    return order.id if order is not None else ""
 
 
 def run(server: Server, rng: random.Random, cycles: int, fates: tuple[str, ...]) -> dict[str, list[int]]:
     """Cycles of a second; the cycles in which each pod was ordered."""
     options = Options(scheduler_names=("underhost",))
-    evaluator, placements, now = LazyEvaluator(options), BindingQueue("prod", [], order_id), 0.0
+    evaluator, placements, now = LazyEvaluator(options), BindingQueue("prod", []), 0.0
     tries: dict[str, list[int]] = {}
     outcomes: list[Outcome] = []
     for cycle in range(cycles):

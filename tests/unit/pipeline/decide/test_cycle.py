@@ -126,7 +126,7 @@ class Site:
             NodeHosts(SITE, []),
             UnfinishedCommands(SITE, [], [], 0.0),
             PublishedFindings(SITE, []),
-            BindingQueue(SITE, [], lambda row: ""),
+            BindingQueue(SITE, []),
             BindingLabels(HostLabelSettings()),
             Tenants(SITE),
             LeftVms(SITE),

@@ -7,6 +7,7 @@ import pytest
 from support.fakes.pipeline import FakeCluster
 
 from underhost.agents.pipeline.decide.placements import BindingQueue
+from underhost.agents.sinks.bindings import action_of
 from underhost.agents.sinks.events.waiting import AGAIN, OPEN, SOON, WaitingDecider, message
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.kubernetes import Node, Pod
@@ -24,7 +25,7 @@ class Site:
         self.cluster = FakeCluster()
         self.cluster.node("n1")
         self.cluster.node("n2")
-        self.placements = BindingQueue("prod", [], lambda row: f"bind {row.pod} {row.node}")
+        self.placements = BindingQueue("prod", [])
         self.more: dict[str, str] = {}
         self.asked: list[list[str]] = []
         self.decider = WaitingDecider(self.placements, self._in_the_way)
@@ -61,7 +62,9 @@ class Site:
 
     def binding(self, pod: str, node: str, result: str, reason: str) -> None:
         """What became of a binding is told to both, as the cycle does."""
-        outcome = Outcome(f"bind shop/{pod} {node}", "bind", f"pod/shop/{pod}", result, reason)
+        order = action_of(self._row(pod, node), "prod")
+        assert order is not None
+        outcome = Outcome(order.id, "bind", order.target, result, reason)
         self.placements.observe(outcome, 0.0)
         self.decider.observe(outcome, 0.0)
 
