@@ -122,6 +122,14 @@ async def test_a_worker_tells_how_many_rows_its_tables_hold(tmp_path: Path) -> N
     assert float(found["underhost_tasks"]) > 10
 
 
+async def until_closed(reader: asyncio.StreamReader) -> bytes:
+    """What comes until the server closes; it resets who has sent what it had not read by then."""
+    try:
+        return await reader.read()
+    except ConnectionResetError:
+        return b""
+
+
 HALF = b"POST /echo HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 9\r\n"
 WHOLE = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 
@@ -142,8 +150,9 @@ async def test_who_sends_half_a_request_is_cut_off_and_holds_nobody_up(sent: byt
         return http.Response(body=await body_of(request))
 
     registry, routes = CollectorRegistry(), HttpRoutes([http.post("/echo", echo)], [], [])
+    patience = 2.0 if answered else 0.5  # a busy machine may stand still for a second: what is answered must come in
     web = await start_server(
-        "127.0.0.1:0", unready=dict, registry=registry, refresh=lambda: None, routes=routes, patience=0.5
+        "127.0.0.1:0", unready=dict, registry=registry, refresh=lambda: None, routes=routes, patience=patience
     )
     try:
         slow = []
@@ -152,7 +161,7 @@ async def test_who_sends_half_a_request_is_cut_off_and_holds_nobody_up(sent: byt
             slow[-1][1].write(sent)  # at once: its patience has begun
         assert await get(web.port, "/healthz") == (200, HEALTHY)
         async with asyncio.timeout(60):
-            said = [await reader.read() for reader, _ in slow]  # until the server closes
+            said = [await until_closed(reader) for reader, _ in slow]
         for _, writer in slow:
             writer.close()
     finally:
