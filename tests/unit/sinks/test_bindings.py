@@ -1,8 +1,5 @@
 """Binding pods: the order, and carrying it out on a live pod."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 from support.build import a_node, a_pod
 from support.fakes.kube import FakeKube, Fault
@@ -14,20 +11,6 @@ from underhost.schemas.errors import BadEvent
 from underhost.schemas.records import Action, Placement
 from underhost.schemas.topics import PLACEMENTS
 from underhost.streams.derived import outgoing
-from underhost.streams.kubernetes.client import connect
-
-
-@pytest.fixture
-async def kube() -> AsyncIterator[FakeKube]:
-    async with FakeKube().serving() as server:
-        yield server
-
-
-@pytest.fixture
-async def writer(kube: FakeKube, tmp_path: Path) -> AsyncIterator[KubernetesApiWriter]:
-    async with await connect(kube.settings(tmp_path)) as client:
-        yield KubernetesApiWriter(client)
-
 
 NODES = {"n1", "n2"}
 KEY = "node.cluster.x-k8s.io/esxi-host"

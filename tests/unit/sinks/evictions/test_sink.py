@@ -1,6 +1,5 @@
 """Evicting a pod: by the Eviction API alone, once, and every refusal is an outcome that says why."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -19,18 +18,6 @@ BUDGET = "The disruption budget web needs 5 healthy pods and has 5 currently"
 VIOLATES = "Cannot evict pod as it would violate the pod's disruption budget."
 SEVERAL = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
 MIGRATION = 'admission webhook denied the request: Eviction triggered evacuation of VMI "shop/vm-1"'
-
-
-@pytest.fixture
-async def kube() -> AsyncIterator[FakeKube]:
-    async with FakeKube().serving() as server:
-        yield server
-
-
-@pytest.fixture
-async def writer(kube: FakeKube, tmp_path: Path) -> AsyncIterator[KubernetesApiWriter]:
-    async with await connect(kube.settings(tmp_path)) as client:
-        yield KubernetesApiWriter(client)
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """Labels on a live node: read first, written once, or not at all with the reason."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,23 +10,10 @@ from underhost.agents.sinks.kubernetes_writer import KubernetesApiWriter
 from underhost.agents.sinks.labels.sink import LabelSink
 from underhost.agents.sinks.orders import order
 from underhost.schemas.records import Action
-from underhost.streams.kubernetes.client import connect
 from underhost.streams.settings.labels import HostLabelSettings
 
 KEY = "node.cluster.x-k8s.io/esxi-host"
 TAINT = "underhost.io/startup"
-
-
-@pytest.fixture
-async def kube() -> AsyncIterator[FakeKube]:
-    async with FakeKube().serving() as server:
-        yield server
-
-
-@pytest.fixture
-async def writer(kube: FakeKube, tmp_path: Path) -> AsyncIterator[KubernetesApiWriter]:
-    async with await connect(kube.settings(tmp_path)) as client:
-        yield KubernetesApiWriter(client)
 
 
 def sink(writer: KubernetesApiWriter, mode: str = "auto", *, enabled: bool = True) -> LabelSink:

@@ -1,8 +1,5 @@
 """Labels on a live pod: read first, written once with its version as precondition, or not at all, with the reason."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 from support.build import a_pod
 from support.fakes.kube import FakeKube, Fault, managed_by
@@ -11,23 +8,10 @@ from underhost.agents.sinks.kubernetes_writer import KubernetesApiWriter
 from underhost.agents.sinks.orders import order
 from underhost.agents.sinks.pod_labels.sink import PodLabelSink
 from underhost.schemas.records import Action
-from underhost.streams.kubernetes.client import connect
 from underhost.streams.settings.labels import HostLabelSettings
 
 KEY, RACK = "node.cluster.x-k8s.io/esxi-host", "example.com/rack"
 SETTINGS = {"derived": [{"key": RACK, "from": "rack"}]}
-
-
-@pytest.fixture
-async def kube() -> AsyncIterator[FakeKube]:
-    async with FakeKube().serving() as server:
-        yield server
-
-
-@pytest.fixture
-async def writer(kube: FakeKube, tmp_path: Path) -> AsyncIterator[KubernetesApiWriter]:
-    async with await connect(kube.settings(tmp_path)) as client:
-        yield KubernetesApiWriter(client)
 
 
 def sink(writer: KubernetesApiWriter, mode: str = "auto", *, enabled: bool = True) -> PodLabelSink:
