@@ -1,15 +1,38 @@
-"""Decisions and records as the rooms of the page are told them."""
+"""Decisions and records as those are told them who show them to people, or tell people."""
 
 from collections.abc import Iterable
 
+import msgspec
+
 from underhost.agents.pipeline.decisions import Decisions, FindingChange
 from underhost.agents.site.snapshot import Snapshot
-from underhost.schemas.records import FindingEvent
+from underhost.schemas.records import Domain, FindingEvent
 from underhost.schemas.topics import Topic
 from underhost.streams.derived import outgoing
 from underhost.streams.ports import Record
 
 MONDAY = "2026-01-05T08:00:00.000Z"
+
+
+SHARED = FindingEvent(
+    id="9f2c",
+    state="opened",
+    site="prod",
+    severity="physical",
+    rule="PhysicalHost",
+    reason="replicas that must be apart share a host",
+    message="db-0 and db-1 share esx-3.",
+    first_seen="2026-11-21T03:00:00.000Z",
+    updated_at="2026-11-21T03:00:00.000Z",
+    snapshot={"pods": 4},
+    pod="shop/db-0",
+    node="n1",
+    peers=["shop/db-1"],
+    domain=Domain("host", "esx-3"),
+)
+"""Two replicas on one host, as people are told at night."""
+RESOLVED = msgspec.structs.replace(SHARED, state="resolved", updated_at="2026-11-21T03:05:00.000Z")
+"""Five minutes later."""
 
 
 def a_finding(id_: str, *pods: str, state: str = "opened", severity: str = "physical") -> FindingEvent:

@@ -1,7 +1,6 @@
 """Findings as people get them: through the real Alertmanager, to a webhook of theirs."""
 
 import asyncio
-import os
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -11,7 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 from support.fakes.receiver import Receiver
-from support.processes.alerting import AlertmanagerProcess, missing
+from support.processes.alerting import AlertmanagerProcess
+from support.published import RESOLVED, SHARED
 
 from underhost.agents.alerts.alerting import Alerting
 from underhost.schemas.records import FindingEvent
@@ -21,38 +21,6 @@ pytestmark = pytest.mark.real
 
 REPEAT = 1.0
 """Seconds between repetitions: 60 by default, so ten stand for ten minutes. Alertmanager has to notify within one."""
-SHARED = FindingEvent(
-    id="9f2c",
-    state="opened",
-    site="prod",
-    severity="physical",
-    rule="PhysicalHost",
-    reason="replicas that must be apart share a host",
-    message="db-0 and db-1 share esx-3.",
-    first_seen="2026-11-21T03:00:00.000Z",
-    updated_at="2026-11-21T03:00:00.000Z",
-    snapshot={"pods": 4},
-    pod="shop/db-0",
-    node="n1",
-    peers=["shop/db-1"],
-)
-RESOLVED = msgspec.structs.replace(SHARED, state="resolved", updated_at="2026-11-21T03:05:00.000Z")
-
-
-@pytest.fixture(autouse=True)
-def programs() -> None:
-    """Skipped without the programs; with CI=true they are required."""
-    if (why := missing()) is not None:
-        if os.environ.get("CI") == "true":
-            pytest.fail(why)
-        pytest.skip(why)
-
-
-@pytest.fixture
-async def people() -> AsyncIterator[Receiver]:
-    """Whoever Alertmanager notifies."""
-    async with Receiver() as receiver:
-        yield receiver
 
 
 @pytest.fixture

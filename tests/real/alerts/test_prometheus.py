@@ -1,19 +1,18 @@
 """What Prometheus sees of a worker: the demo's story as metrics, and as alerts that fire and resolve."""
 
 import asyncio
-import os
 import re
 import subprocess
 import sys
 import urllib.request
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 import yaml
 from support.fakes.receiver import Receiver
-from support.processes.alerting import AlertmanagerProcess, PrometheusProcess, missing
+from support.processes.alerting import AlertmanagerProcess, PrometheusProcess
 from support.processes.ports import free_ports
 
 pytestmark = pytest.mark.real
@@ -28,22 +27,6 @@ scrape_configs:
   - job_name: underhost
     static_configs: [{{targets: ["127.0.0.1:{worker}"]}}]
 """
-
-
-@pytest.fixture(autouse=True)
-def programs() -> None:
-    """Skipped without the programs; with CI=true they are required."""
-    if (why := missing()) is not None:
-        if os.environ.get("CI") == "true":
-            pytest.fail(why)
-        pytest.skip(why)
-
-
-@pytest.fixture
-async def people() -> AsyncIterator[Receiver]:
-    """Whoever Alertmanager notifies."""
-    async with Receiver() as receiver:
-        yield receiver
 
 
 class Demo(NamedTuple):

@@ -12,32 +12,16 @@ import pytest
 from pydantic import ValidationError
 from support.fakes.receiver import Receiver
 from support.processes.authority import Authority
+from support.published import RESOLVED, SHARED
 
 from underhost.agents.alerts import delivery, webhook
 from underhost.agents.alerts.alert import alert
 from underhost.agents.alerts.alerting import Alerting
 from underhost.schemas.errors import InputError
-from underhost.schemas.records import Domain, FindingEvent
+from underhost.schemas.records import FindingEvent
 from underhost.schemas.severities import SEVERITIES
 from underhost.streams.settings.alerting import AlertingSettings, WebhookSettings
 
-SHARED = FindingEvent(
-    id="9f2c",
-    state="opened",
-    site="prod",
-    severity="physical",
-    rule="PhysicalHost",
-    reason="replicas that must be apart share a host",
-    message="db-0 and db-1 share esx-3.",
-    first_seen="2026-11-21T03:00:00.000Z",
-    updated_at="2026-11-21T03:00:00.000Z",
-    snapshot={"pods": 4},
-    pod="shop/db-0",
-    node="n1",
-    peers=["shop/db-1"],
-    domain=Domain("host", "esx-3"),
-)
-RESOLVED = msgspec.structs.replace(SHARED, state="resolved", updated_at="2026-11-21T03:05:00.000Z")
 DRIFT = msgspec.structs.replace(SHARED, id="d1", severity="drift")
 
 
