@@ -1,13 +1,11 @@
 """What was decided, done and seen of each object lately, in one line each: the memory behind the page's history.
 
 In: records of the derived topics, from their beginning. Out: entries by subject, and the newest of a site. Bounded:
-some entries a subject, some subjects; what was not heard of for longest is forgotten first. The topics keep more. The
-words of what is said of each pod that comes are found only where somebody reads them.
+some entries a subject, some subjects; what was not heard of for longest is forgotten first. The topics keep more.
 """
 
 from collections import OrderedDict, deque
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -15,7 +13,7 @@ from underhost.schemas import topics
 from underhost.schemas.commands import EVENT, WRITTEN
 from underhost.schemas.keys import site_of
 from underhost.schemas.page import HistoryEntry
-from underhost.schemas.records import UPDATED, Action, FindingEvent, NodeHost, Outcome, Placement
+from underhost.schemas.records import Action, FindingEvent, NodeHost, Outcome, Placement
 from underhost.streams.derived import rfc3339
 from underhost.streams.ports import Record
 
@@ -33,41 +31,22 @@ _TONES = {"opened": "bad", "resolved": "good", "failed": "bad", "refused": "bad"
 _QUIET = ("noop",)
 
 
-class Wordless(NamedTuple):
-    """A decision, a command or an outcome, and when it was written (milliseconds since 1970): its entry comes later."""
-
-    value: Placement | Action | Outcome
-    written: int
-
-    def entry(self) -> HistoryEntry:
-        """What it says to a person."""
-        return _WORDS[type(self.value)](self.value, rfc3339(self.written / 1000))
-
-
-Remembered = HistoryEntry | Wordless
-
-
-def entry_of(one: Remembered) -> HistoryEntry:
-    """What is said of it."""
-    return one.entry() if isinstance(one, Wordless) else one
-
-
 class ActivityLog:
     """The memory of one site."""
 
     def __init__(self) -> None:
-        self._subjects: OrderedDict[str, deque[Remembered]] = OrderedDict()
-        self._latest: deque[Remembered] = deque(maxlen=LATEST)
+        self._subjects: OrderedDict[str, deque[HistoryEntry]] = OrderedDict()
+        self._latest: deque[HistoryEntry] = deque(maxlen=LATEST)
         self._hosts: dict[str, str] = {}
         self._held = 0
 
     def latest(self) -> list[HistoryEntry]:
         """What happened to the site, newest first, without what only repeats or prepares something."""
-        return [entry_of(one) for one in reversed(self._latest)]
+        return list(reversed(self._latest))
 
     def of(self, *subjects: str) -> list[HistoryEntry]:
         """What is remembered of these subjects together, newest first."""
-        entries = [entry_of(one) for subject in dict.fromkeys(subjects) for one in self._subjects.get(subject, ())]
+        entries = [entry for subject in dict.fromkeys(subjects) for entry in self._subjects.get(subject, ())]
         return sorted(entries, key=lambda entry: entry.at, reverse=True)
 
     def of_pod(self, pod: str, node: str) -> list[HistoryEntry]:
@@ -80,8 +59,8 @@ class ActivityLog:
             if entry.topic == moves or not entry.subject.startswith(("node/", f"{EVENT}/node/"))
         ]
 
-    def apply(self, record: Record) -> Remembered | None:
-        """Take in a record; what is remembered of it, where that belongs to the whole site's list."""
+    def apply(self, record: Record) -> HistoryEntry | None:
+        """Take in a record; the entry, where it is one for the whole site's list."""
         topic = topics.BY_NAME.get(record.topic)
         if topic is topics.NODE_HOSTS and record.value is None:
             self._hosts.pop((record.key or b"").decode("utf-8", "replace").rpartition("/")[2], None)
@@ -91,95 +70,69 @@ class ActivityLog:
             value = msgspec.json.decode(record.value, type=topic.record)
         except (msgspec.MsgspecError, UnicodeDecodeError):
             return None  # the worker's agents put it into dead-letters
-        if isinstance(value, Placement | Action | Outcome):
-            return self._take(value, record.timestamp)
-        at = rfc3339(record.timestamp / 1000)
-        if isinstance(value, NodeHost):
-            return self._take_move(value, at)
-        return self._take_finding(value, at) if isinstance(value, FindingEvent) else None
-
-    def _take(self, value: Placement | Action | Outcome, written: int) -> Remembered | None:
-        one = Wordless(value, written)
-        if subject := _subject_of(value):
-            self._keep(subject, one)
+        entry = _ENTRIES[type(value)](self, value, rfc3339(record.timestamp / 1000))
+        if entry is None:
+            return None
+        pods = _pods(value) if isinstance(value, FindingEvent) and value.state != "updated" else entry.pods
+        for subject in _subjects(entry, pods):
+            self._keep(subject, entry)
         if isinstance(value, Action) or (isinstance(value, Outcome) and _says_nothing_new(value)):
             return None
-        self._latest.append(one)
-        return one
+        if isinstance(value, FindingEvent) and value.state == "updated":
+            return None
+        self._latest.append(entry)
+        return entry
 
-    def _take_move(self, row: NodeHost, at: str) -> Remembered | None:
+    def _keep(self, subject: str, entry: HistoryEntry) -> None:
+        held = self._subjects.setdefault(subject, deque(maxlen=EACH))
+        self._subjects.move_to_end(subject)
+        if not held or held[-1] != entry:
+            self._held += len(held) < EACH
+            held.append(entry)
+        while len(self._subjects) > MOST or self._held > TOGETHER:
+            self._held -= len(self._subjects.popitem(last=False)[1])
+
+    # ------------------------------------------------------------------------------------------------ one kind each
+    def _node_host(self, row: NodeHost, at: str) -> HistoryEntry | None:
         before, now = self._hosts.get(row.node), row.host_name
         self._hosts[row.node] = now
         if before is None or before == now:
             return None
         text = f"{row.node} moved from {before or 'an unknown host'} to {now or 'an unknown host'}"
-        entry = HistoryEntry(row.since or at, topics.NODE_HOSTS.short, f"node/{row.node}", text, node=row.node)
-        self._keep(entry.subject, entry)
-        self._latest.append(entry)
-        return entry
+        return HistoryEntry(row.since or at, topics.NODE_HOSTS.short, f"node/{row.node}", text, node=row.node)
 
-    def _take_finding(self, row: FindingEvent, at: str) -> Remembered | None:
-        entry = _of_finding(row, at)
-        pods = entry.pods if row.state == UPDATED else _pods(row)
-        self._keep(entry.subject, entry)
-        for pod in pods:
-            self._keep(f"pod/{pod}", entry)
-        if entry.node and not pods:
-            self._keep(f"node/{entry.node}", entry)
-        if row.state == UPDATED:
-            return None
-        self._latest.append(entry)
-        return entry
+    def _placement(self, row: Placement, at: str) -> HistoryEntry:
+        if row.node is not None:
+            shared = f", shares its host with {row.physical_conflicts}" if row.physical_conflicts else ""
+            score = f" (score {row.total}{shared})" if row.total is not None else ""
+            text = f"{row.pod} is to run on {row.node}{score}"
+        else:
+            why = "; ".join(f"{count} × {reason}" for reason, count in sorted(row.failed.items()))
+            text = f"{row.pod} waits: no node takes it{f' ({why})' if why else ''}"
+        tone = "" if row.node is not None else "bad"
+        subject, snapshot = f"pod/{row.pod}", dict(row.snapshot)
+        return HistoryEntry(at, topics.PLACEMENTS.short, subject, text, tone, [row.pod], row.node or "", snapshot)
 
-    def _keep(self, subject: str, one: Remembered) -> None:
-        held = self._subjects.setdefault(subject, deque(maxlen=EACH))
-        self._subjects.move_to_end(subject)
-        if not held or held[-1] != one:
-            self._held += len(held) < EACH
-            held.append(one)
-        while len(self._subjects) > MOST or self._held > TOGETHER:
-            self._held -= len(self._subjects.popitem(last=False)[1])
+    def _finding(self, row: FindingEvent, at: str) -> HistoryEntry:
+        text = f"Finding {row.state} ({row.severity}): {row.message}"
+        subject, snapshot = f"finding/{row.id}", dict(row.snapshot)
+        tone, pods = _TONES.get(row.state, ""), _pods(row)[:NAMED]
+        return HistoryEntry(at, topics.VIOLATIONS.short, subject, text, tone, pods, row.node or "", snapshot)
 
+    def _action(self, row: Action, at: str) -> HistoryEntry:
+        text, snapshot = f"Ordered: {row.because}", dict(row.snapshot)
+        return HistoryEntry(at, topics.ACTIONS.short, row.target, text, "", *_about(row.target), snapshot)
 
-# ---------------------------------------------------------------------------------------------------- one kind each
-def _of_placement(row: Placement, at: str) -> HistoryEntry:
-    if row.node is not None:
-        shared = f", shares its host with {row.physical_conflicts}" if row.physical_conflicts else ""
-        score = f" (score {row.total}{shared})" if row.total is not None else ""
-        text = f"{row.pod} is to run on {row.node}{score}"
-    else:
-        why = "; ".join(f"{count} × {reason}" for reason, count in sorted(row.failed.items()))
-        text = f"{row.pod} waits: no node takes it{f' ({why})' if why else ''}"
-    tone = "" if row.node is not None else "bad"
-    subject, snapshot = f"pod/{row.pod}", dict(row.snapshot)
-    return HistoryEntry(at, topics.PLACEMENTS.short, subject, text, tone, [row.pod], row.node or "", snapshot)
-
-
-def _of_finding(row: FindingEvent, at: str) -> HistoryEntry:
-    text = f"Finding {row.state} ({row.severity}): {row.message}"
-    subject, snapshot = f"finding/{row.id}", dict(row.snapshot)
-    tone, pods = _TONES.get(row.state, ""), _pods(row)[:NAMED]
-    return HistoryEntry(at, topics.VIOLATIONS.short, subject, text, tone, pods, row.node or "", snapshot)
-
-
-def _of_action(row: Action, at: str) -> HistoryEntry:
-    text, snapshot = f"Ordered: {row.because}", dict(row.snapshot)
-    return HistoryEntry(at, topics.ACTIONS.short, row.target, text, "", *_about(row.target), snapshot)
-
-
-def _of_outcome(row: Outcome, at: str) -> HistoryEntry:
-    if row.kind == EVENT:
-        pods, node = _about(row.target)
-        told = f"Event {row.target.rpartition('/')[2]} on {node or ', '.join(pods)}"
-        text = told if row.result == "applied" else f"{told}: {row.reason} ({row.result})"
-        return HistoryEntry(at, topics.OUTCOMES.short, row.target, text, "", pods, node)
-    what = f"{_subject(row.kind)} {row.target.partition('/')[2]}"
-    how = "" if row.result == "applied" else f" ({row.result})"
-    text, tone = f"{what}: {row.reason or row.kind}{how}", _TONES.get(row.result, "")
-    return HistoryEntry(at, topics.OUTCOMES.short, row.target, text, tone, *_about(row.target))
-
-
-_WORDS: dict[type, Callable[..., HistoryEntry]] = {Placement: _of_placement, Action: _of_action, Outcome: _of_outcome}
+    def _outcome(self, row: Outcome, at: str) -> HistoryEntry:
+        if row.kind == EVENT:
+            pods, node = _about(row.target)
+            told = f"Event {row.target.rpartition('/')[2]} on {node or ', '.join(pods)}"
+            text = told if row.result == "applied" else f"{told}: {row.reason} ({row.result})"
+            return HistoryEntry(at, topics.OUTCOMES.short, row.target, text, "", pods, node)
+        what = f"{_subject(row.kind)} {row.target.partition('/')[2]}"
+        how = "" if row.result == "applied" else f" ({row.result})"
+        text, tone = f"{what}: {row.reason or row.kind}{how}", _TONES.get(row.result, "")
+        return HistoryEntry(at, topics.OUTCOMES.short, row.target, text, tone, *_about(row.target))
 
 
 def _says_nothing_new(row: Outcome) -> bool:
@@ -207,20 +160,32 @@ def _pods(row: FindingEvent) -> list[str]:
     return [pod for pod in (row.pod, *row.peers) if pod]
 
 
-def _subject_of(value: Placement | Action | Outcome) -> str:
-    """What it is remembered under: its target; an Event under its object, "" where that is neither pod nor node."""
-    if isinstance(value, Placement):
-        return f"pod/{value.pod}"
-    if value.kind != EVENT:
-        return value.target
-    pods, node = _about(value.target)
-    return f"pod/{pods[0]}" if pods else f"node/{node}" if node else ""
+def _subjects(entry: HistoryEntry, pods: list[str]) -> Iterator[str]:
+    """What an entry about these pods is remembered under: its subject; an Event under its object alone."""
+    if entry.subject.startswith(f"{EVENT}/"):
+        yield from (f"pod/{pod}" for pod in pods)
+        yield from (f"node/{node}" for node in filter(None, [entry.node]))
+    else:
+        yield entry.subject
+    if entry.subject.startswith("finding/"):
+        yield from (f"pod/{pod}" for pod in pods)
+        if entry.node and not pods:
+            yield f"node/{entry.node}"
+
+
+_ENTRIES: dict[type, Callable[..., HistoryEntry | None]] = {
+    NodeHost: ActivityLog._node_host,
+    Placement: ActivityLog._placement,
+    FindingEvent: ActivityLog._finding,
+    Action: ActivityLog._action,
+    Outcome: ActivityLog._outcome,
+}
 
 
 class ActivityLogs:
-    """The memories of every site. `told` is called with (site, what is remembered) for what is new in a site's list."""
+    """The memories of every site. `told` is called with (site, entry) for what is new in a site's list."""
 
-    def __init__(self, told: Callable[[str, Remembered], None]) -> None:
+    def __init__(self, told: Callable[[str, HistoryEntry], None]) -> None:
         self._told = told
         self._sites: dict[str, ActivityLog] = {}
         self._read: dict[tuple[str, int], int] = {}
@@ -240,6 +205,6 @@ class ActivityLogs:
             return
         if site not in self._sites:
             self._sites[site] = ActivityLog()
-        one = self._sites[site].apply(record)
-        if one is not None:
-            self._told(site, one)
+        entry = self._sites[site].apply(record)
+        if entry is not None:
+            self._told(site, entry)

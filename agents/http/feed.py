@@ -13,11 +13,10 @@ from concurrent.futures import Executor
 
 import msgspec
 
-from underhost.agents.http.activity import Remembered, entry_of
 from underhost.agents.http.map_rows import MapRows
 from underhost.agents.pipeline.decisions import Decisions
 from underhost.agents.site.snapshot import Snapshot
-from underhost.schemas.page import MapChange, SiteMap
+from underhost.schemas.page import HistoryEntry, MapChange, SiteMap
 
 KEPT, KEPT_BYTES = 512, 4 << 20
 """Events that are kept for who comes back, at most, and their bytes together."""
@@ -68,10 +67,10 @@ class ChangeFeed:
         self.decisions = decisions
         self._wake()
 
-    def tell(self, one: Remembered) -> None:
+    def tell(self, entry: HistoryEntry) -> None:
         """Something happened; of no interest where nobody looks."""
         if self._is_looked_at():
-            self._push("activity", _encoder.encode(entry_of(one)))
+            self._push("activity", _encoder.encode(entry))
             self._wake()
 
     def end(self) -> None:

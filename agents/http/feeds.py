@@ -13,13 +13,13 @@ from contextlib import aclosing
 
 from aiohttp import web
 
-from underhost.agents.http.activity import TOPICS, ActivityLog, ActivityLogs, Remembered
+from underhost.agents.http.activity import TOPICS, ActivityLog, ActivityLogs
 from underhost.agents.http.feed import ChangeFeed
 from underhost.agents.http.guard import RequestRefused
 from underhost.agents.pipeline.decisions import Decisions
 from underhost.agents.pipeline.latest import LatestDecisions
 from underhost.schemas.errors import BackendError
-from underhost.schemas.page import SiteSummary
+from underhost.schemas.page import HistoryEntry, SiteSummary
 from underhost.streams.ports import TopicReader
 
 log = logging.getLogger(__name__)
@@ -115,9 +115,9 @@ class ChangeFeeds:
             self._feeds[site] = ChangeFeed(site, decisions, self.pool, epoch=f"{time.time_ns():x}")
         self._begun.set()
 
-    def _told(self, site: str, one: Remembered) -> None:
+    def _told(self, site: str, entry: HistoryEntry) -> None:
         if site in self._feeds:
-            self._feeds[site].tell(one)
+            self._feeds[site].tell(entry)
 
     # ------------------------------------------------------------------------------------------------------- its life
     async def running(self, app: web.Application) -> AsyncIterator[None]:

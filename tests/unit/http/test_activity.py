@@ -4,7 +4,7 @@ import pytest
 from support.published import a_finding, records
 
 from underhost.agents.http import activity as activity_module
-from underhost.agents.http.activity import ActivityLog, ActivityLogs, entry_of
+from underhost.agents.http.activity import ActivityLog, ActivityLogs
 from underhost.schemas.page import HistoryEntry
 from underhost.schemas.records import Action, NodeHost, Outcome, Placement
 from underhost.schemas.topics import ACTIONS, NODE_HOSTS, OUTCOMES, PLACEMENTS, VIOLATIONS, Topic
@@ -120,7 +120,7 @@ def test_an_event_of_a_pod_takes_no_other_pods_place(monkeypatch: pytest.MonkeyP
 
 def test_a_record_that_is_read_again_or_is_none_of_ours_changes_nothing() -> None:
     new: list[tuple[str, str]] = []
-    chronicles = ActivityLogs(lambda site, one: new.append((site, entry_of(one).text)))
+    chronicles = ActivityLogs(lambda site, entry: new.append((site, entry.text)))
     written = list(records(STORY[2]))
     for record in [*written, *written]:
         chronicles.apply(record)
