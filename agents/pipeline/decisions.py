@@ -34,14 +34,14 @@ class FindingChange:
 
 @dataclass(frozen=True)
 class PlacementChange:
-    """The placements to publish, their records, and the orders to bind that these are.
+    """The placements to publish, their records, and the orders to bind that they are, by pod.
 
     `confirmed` are the order ids, by pod, of those that were decided once more.
     """
 
     placements: list[Placement]
     records: list[Outgoing]
-    orders: list[Action]
+    orders: dict[str, Action]
     confirmed: dict[str, str]
 
 
@@ -69,7 +69,7 @@ class Decisions:
     @cached_property
     def commands(self) -> list[Action]:
         """Every command that is new: those on `actions`, and the orders to bind that the placements are."""
-        return [*self.actions, *(self.placements.orders if self.placements is not None else ())]
+        return [*self.actions, *(self.placements.orders.values() if self.placements is not None else ())]
 
     @property
     def records(self) -> list[Outgoing]:

@@ -10,18 +10,15 @@ another worker has decided, for a topic alone gives nobody a pod of another sche
 
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping
-from functools import lru_cache
 
 import msgspec
 
 from underhost.agents.sinks.labels.values import label_value
 from underhost.agents.sinks.orders import APPLIED, DONE, DRY_RUN, NOOP, REFUSED, answer, desired_of, named, order
 from underhost.agents.sinks.ports import KubernetesWriter, Sink
-from underhost.agents.site.objects import decode_record
 from underhost.schemas.commands import BIND
 from underhost.schemas.errors import Conflict, Gone, Unreachable
 from underhost.schemas.records import Action, Outcome, Placement
-from underhost.schemas.topics import PLACEMENTS
 
 OUR_SCHEDULER = "underhost"
 """`spec.schedulerName` of the pods that are ours to place."""
@@ -36,13 +33,6 @@ def action_of(placement: Placement, site: str) -> Action | None:
     because = f"{placement.pod} is placed on {placement.node} of site {site}"
     desired = desired_binding(placement.uid, placement.node, placement.labels)
     return order(BIND, f"pod/{placement.pod}", desired, because, placement.snapshot)
-
-
-@lru_cache(maxsize=4096)  # asked where it is decided, and again where the topic brings it
-def order_in(value: bytes, site: str) -> Action | None:
-    """The order to bind that a record of `placements` is, or None while the pod waits. Raises BadEvent."""
-    placement = decode_record(PLACEMENTS, value)
-    return action_of(placement, site) if isinstance(placement, Placement) else None
 
 
 def desired_binding(uid: str, node: str, labels: Mapping[str, str]) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Decisions and records as those are told them who show them to people, or tell people."""
+"""Decisions and records, as the page and the alerts are told them."""
 
 from collections.abc import Iterable
 

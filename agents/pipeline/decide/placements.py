@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from underhost.agents.pipeline.decisions import PlacementChange
-from underhost.agents.sinks.bindings import action_of, order_in
+from underhost.agents.sinks.bindings import action_of
 from underhost.agents.sinks.orders import DRY_RUN, FAILED, FAILURES, REFUSED, UNANSWERED
 from underhost.agents.site import terms
 from underhost.agents.site.changes import changed_keys
@@ -214,9 +214,9 @@ class BindingQueue:
             row.pod: row if row.pod in new else self._orders[row.pod].row for row in rows if row.node is None
         }
         records = [outgoing(PLACEMENTS, pod_key(self._site, row.pod), row) for row in changed]
-        orders = [order_in(record.value, self._site) for record in records if record.value is not None]
+        orders = {row.pod: order for row in changed if (order := action_of(row, self._site)) is not None}
         confirmed = {row.pod: self._id(self._orders[row.pod]) for row in rows if row.pod not in new}
-        return PlacementChange(changed, records, [order for order in orders if order is not None], confirmed)
+        return PlacementChange(changed, records, orders, confirmed)
 
     def _is_new(self, row: Placement, now: float) -> bool:
         order = self._orders.get(row.pod)
@@ -234,10 +234,10 @@ class BindingQueue:
 
     def commit(self, change: PlacementChange) -> None:
         """The records of this change are published."""
-        ids = {order.target: order.id for order in change.orders}
         for row in change.placements:
             before = self._orders.get(row.pod)
-            order = self._orders[row.pod] = _Order(row, told=self._looked, id=ids.get(f"pod/{row.pod}", ""))
+            order = self._orders[row.pod] = _Order(row, told=self._looked)
+            order.id = change.orders[row.pod].id if row.pod in change.orders else ""
             order.basis = self._snapshot.nodes.get(row.node or "")
             self._note(row.pod)
             if before is not None and before.row.uid == row.uid:

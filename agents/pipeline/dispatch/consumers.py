@@ -15,13 +15,13 @@ import faust
 from underhost.agents.alerts.alerting import Alerting
 from underhost.agents.pipeline.dispatch.announcements import Announcements
 from underhost.agents.pipeline.dispatch.dispatcher import Dispatcher
-from underhost.agents.sinks.bindings import order_in
+from underhost.agents.sinks.bindings import action_of
 from underhost.agents.sinks.orders import forged
 from underhost.agents.site.objects import decode_record
 from underhost.schemas.commands import BIND, EVENT
 from underhost.schemas.errors import BadEvent
 from underhost.schemas.keys import site_of
-from underhost.schemas.records import Action, FindingEvent
+from underhost.schemas.records import Action, FindingEvent, Placement
 from underhost.schemas.topics import ACTIONS, OUTCOMES, PLACEMENTS, VIOLATIONS, Topic
 from underhost.streams.faust.app import declare
 
@@ -33,12 +33,9 @@ def attach(app: faust.App, dispatcher: Dispatcher, announcements: Announcements)
     """The agents that the dispatcher's sinks need."""
 
     async def ordered(topic: Topic, message: Any) -> Sequence[Action]:
-        if message.value is None:
-            return []
-        brought = (
-            order_in(message.value, dispatcher.site) if topic is PLACEMENTS else decode_record(topic, message.value)
-        )
-        return [brought] if isinstance(brought, Action) else []
+        record = decode_record(topic, message.value)
+        command = action_of(record, dispatcher.site) if isinstance(record, Placement) else record
+        return [command] if isinstance(command, Action) else []
 
     kinds = set(dispatcher.sinks)
     if kinds - {BIND}:

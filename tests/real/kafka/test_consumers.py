@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from support.processes.kafka import KafkaProcess
+from support.published import SHARED
 
 from underhost.schemas.keys import finding_key
 from underhost.schemas.records import FindingEvent
@@ -21,20 +22,7 @@ from underhost.streams.settings.kafka import KafkaSettings
 pytestmark = pytest.mark.real
 
 EXAMPLES = Path(__file__).parents[3] / "docs/examples"
-OPENED = FindingEvent(
-    id="9f2c",
-    state="opened",
-    site="prod-a",
-    severity="physical",
-    rule="PhysicalHost",
-    reason="on one ESXi host",
-    message="db-0 and db-1 share esx-3.",
-    first_seen="2026-11-21T03:00:00Z",
-    updated_at="2026-11-21T03:00:00Z",
-    snapshot={"pods": 4},
-    pod="shop/db-0",
-    peers=["shop/db-1"],
-)
+OPENED = msgspec.structs.replace(SHARED, site="prod-a")
 
 
 @pytest.fixture(scope="module")

@@ -4,13 +4,10 @@ import pytest
 from support.build import a_node, a_pod
 from support.fakes.kube import FakeKube, Fault
 
-from underhost.agents.sinks.bindings import BindSink, action_of, order_in
+from underhost.agents.sinks.bindings import BindSink, action_of
 from underhost.agents.sinks.kubernetes_writer import KubernetesApiWriter
 from underhost.agents.sinks.orders import order
-from underhost.schemas.errors import BadEvent
 from underhost.schemas.records import Action, Placement
-from underhost.schemas.topics import PLACEMENTS
-from underhost.streams.derived import outgoing
 
 NODES = {"n1", "n2"}
 KEY = "node.cluster.x-k8s.io/esxi-host"
@@ -35,19 +32,6 @@ def test_a_placement_is_the_order_to_bind() -> None:
 
 def test_a_pod_that_waits_is_no_order() -> None:
     assert action_of(Placement("shop/web-0", "u1", None, None, 0, {"Insufficient cpu": 3}, {}), "prod") is None
-
-
-@pytest.mark.parametrize("node", [pytest.param("n1", id="placed"), pytest.param(None, id="waiting")])
-def test_a_record_of_placements_brings_the_order_that_was_decided(node: str | None) -> None:
-    placement = Placement("shop/web-0", "u1", node, 412, 0, {}, {"pods": 9}, {KEY: "esx-1"})
-    value = outgoing(PLACEMENTS, "prod/pod/shop/web-0", placement).value
-    assert value is not None
-    assert order_in(value, "prod") == action_of(placement, "prod")
-
-
-def test_a_record_that_is_no_placement_brings_no_order() -> None:
-    with pytest.raises(BadEvent, match="not a Placement"):
-        order_in(b'{"pod": 1}', "prod")
 
 
 async def test_a_waiting_pod_is_bound(kube: FakeKube, sink: BindSink) -> None:

@@ -338,7 +338,7 @@ def test_a_placement_is_published_under_its_pods_key() -> None:
 
 def test_a_change_has_an_order_for_each_placed_pod_and_none_for_one_that_waits() -> None:
     change = BindingQueue("prod", []).diff([placement("db-0", "n1"), placement("web-0", None, failed=FULL)], 0.0)
-    assert change.orders == [action_of(placement("db-0", "n1"), "prod")]
+    assert change.orders == {"shop/db-0": action_of(placement("db-0", "n1"), "prod")}
 
 
 def test_an_order_of_an_earlier_run_is_assumed_only_once_it_is_decided_again(cluster: FakeCluster) -> None:
