@@ -229,20 +229,25 @@ def _read_left(
     left: Iterator[tuple[int, Raw]], place: FilePlace, into: Collected, implied: tuple[str, str], own: bool
 ) -> None:
     """Read the items that are left when the ordinary pods are: other objects, and what has a fault."""
-    file = place.file
-    for index, raw in left:
-        if into.faults.enough:
-            break
-        at = f"items[{index}]"
-        try:
-            item = _item.decode(raw := raw.copy() if own else raw)
-        except msgspec.ValidationError:
-            _read_again(raw, file, into, implied, at)
-            continue
-        if _is_list(item.kind):
-            read_document(raw, place, into)
-        else:
-            _read(item, raw, file, into, implied, at)
+    try:
+        for index, raw in left:
+            if into.faults.enough:
+                break
+            _read_one(raw.copy() if own else raw, place, into, implied, f"items[{index}]")
+    except RecursionError:  # what can be decoded as a part of the list may be too deep to be looked at again
+        into.faults.add(BadObjectError("nested too deeply", file=place.file))
+
+
+def _read_one(raw: Raw, place: FilePlace, into: Collected, implied: tuple[str, str], at: str) -> None:
+    try:
+        item = _item.decode(raw)
+    except msgspec.ValidationError:
+        _read_again(raw, place.file, into, implied, at)
+        return
+    if _is_list(item.kind):
+        read_document(raw, place, into)
+    else:
+        _read(item, raw, place.file, into, implied, at)
 
 
 def _within_bounds(raws: Iterable[Raw], file: str, into: Collected, first: int = 0) -> Iterator[tuple[int, Raw]]:

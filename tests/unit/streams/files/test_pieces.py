@@ -76,6 +76,9 @@ BROKEN = {
     "nested too deeply": (
         TEXT[:MIDDLE] + TEXT[MIDDLE:].replace('"é"', "[" * 5000 + "]" * 5000, 1), True, "nested too deeply",
     ),
+    "nested as deeply as can be decoded, where it is not read": (
+        TEXT[:MIDDLE] + TEXT[MIDDLE:].replace('"é"', "[" * 600 + "]" * 600, 1), True, "list.json: ",
+    ),
     "two lists": (FIRST + "\n" + FORMS["kubectl"]({"kind": "List", "items": [NODE, a_pod(50)]}), True, ""),
     "cut off in an item": (TEXT[:MIDDLE], False, "not valid JSON"),
     "cut off between two": (TEXT[: TEXT.index("}\n        },\n", MIDDLE)], False, "not valid JSON"),
