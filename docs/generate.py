@@ -4,9 +4,9 @@ import ast
 import inspect
 import json
 import sys
-import textwrap
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
@@ -87,9 +87,10 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
 def _field_docs(model: type[BaseModel]) -> dict[str, str]:
     """The strings below the fields of a model; what the switches of sinks say is in their table."""
     found = {row.setting: row.about for row in WRITTEN.values() if row.about} if model is settings.SinkSettings else {}
-    source = ast.parse(textwrap.dedent(inspect.getsource(model)))
-    body = next(node for node in source.body if isinstance(node, ast.ClassDef))
-    for field, below in zip(body.body, body.body[1:], strict=False):
+    source = ast.parse(inspect.getsource(sys.modules[model.__module__]))
+    written = (node.body for node in source.body if isinstance(node, ast.ClassDef) and node.name == model.__name__)
+    fields = next(written, [])  # none of a model that is made from a table
+    for field, below in pairwise(fields):
         text = below.value.value if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) else None
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(text, str):
             found[field.target.id] = " ".join(text.split())

@@ -6,8 +6,10 @@ record is held until all webhooks have dealt with it: a pager is closed even if 
 """
 
 import asyncio
+import ssl
 from collections.abc import Callable, Iterable
 from functools import partial
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -34,9 +36,9 @@ class Alerting:
         self._share = share
         self._managers_share = AlertShares(share)
         self._settings, self._counted, self._failed = settings, counted, failed
-        self._trusted = trusted_by("alerting.caFile", settings.ca_file)
+        self._trusted = _trusted("alerting.caFile", settings.ca_file)
         self._hooks_trust = [
-            trusted_by(f"alerting.webhooks.{number}.caFile", hook.ca_file)
+            _trusted(f"alerting.webhooks.{number}.caFile", hook.ca_file)
             for number, hook in enumerate(settings.webhooks)
         ]
         self._managers: list[Alertmanager] = []
@@ -107,6 +109,10 @@ class Alerting:
         error = None if task.cancelled() else task.exception()
         if error is not None:
             self._failed(error)
+
+
+def _trusted(setting: str, ca_file: Path | None) -> ssl.SSLContext | None:
+    return None if ca_file is None else trusted_by(setting, ca_file)
 
 
 def _concerns(event: FindingEvent, floor: str) -> bool:

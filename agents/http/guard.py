@@ -63,6 +63,8 @@ def guard(hosts: Collection[str] = ()) -> Middleware:
             return refuse(422, "; ".join(error.faults))
         except BackendError as error:
             return refuse(503, str(error))
+        except web.HTTPRequestEntityTooLarge as error:  # whose reason differs from Python to Python
+            return refuse(error.status, "the body is too large")
         except web.HTTPException as error:
             if error.status < 400:
                 return error

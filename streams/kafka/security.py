@@ -9,7 +9,6 @@ import asyncio
 import ssl
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import faust
@@ -17,7 +16,9 @@ from aiokafka.conn import collect_hosts, create_conn
 from aiokafka.errors import IllegalSaslStateError, KafkaError, SaslAuthenticationFailed, UnsupportedSaslMechanismError
 from aiokafka.protocol.metadata import MetadataRequest
 
-from underhost.schemas.errors import BackendError, InputError, Refused, Unreachable
+from underhost.schemas.errors import BackendError, Refused, Unreachable
+from underhost.streams.authorities import trusted_by
+from underhost.streams.credentials import password_of, present
 from underhost.streams.settings.kafka import KafkaSettings, KafkaTlsSettings
 
 ASK_SECONDS = 5.0
@@ -46,7 +47,7 @@ def credentials(settings: KafkaSettings) -> faust.SSLCredentials | faust.SASLCre
     if (sasl := settings.sasl) is not None:
         return faust.SASLCredentials(
             username=sasl.username,
-            password=_password(sasl.password_file),
+            password=password_of("kafka.sasl.passwordFile", sasl.password_file),
             mechanism=sasl.mechanism,
             ssl_context=context,
         )
@@ -62,7 +63,7 @@ def _security(settings: KafkaSettings) -> dict[str, Any]:
         arguments |= {
             "sasl_mechanism": sasl.mechanism,
             "sasl_plain_username": sasl.username,
-            "sasl_plain_password": _password(sasl.password_file),
+            "sasl_plain_password": password_of("kafka.sasl.passwordFile", sasl.password_file),
         }
     protocol = {(False, False): "PLAINTEXT", (True, False): "SSL", (False, True): "SASL_PLAINTEXT"}
     return {"security_protocol": protocol.get((context is not None, sasl is not None), "SASL_SSL"), **arguments}
@@ -72,42 +73,11 @@ def tls_context(settings: KafkaTlsSettings | None) -> ssl.SSLContext | None:
     """How the brokers' certificates are checked and ours is presented; None without TLS. Raises InputError."""
     if settings is None:
         return None
-    ca, cert, key = settings.ca_file, settings.cert_file, settings.key_file
-    try:
-        context = ssl.create_default_context(cafile=None if ca is None else str(ca))
-    except ssl.SSLError:
-        raise InputError(f"kafka.tls.caFile: {ca}: no PEM certificate in it") from None
-    except OSError as error:
-        raise InputError(f"kafka.tls.caFile: {ca}: {error.strerror}") from error
+    context = trusted_by("kafka.tls.caFile", settings.ca_file)
     context.sslobject_class = _Ending
-    if cert is None:
-        return context
-    for setting, path in (("certFile", cert), ("keyFile", key)):
-        if path is not None:  # OpenSSL does not say which of the two it cannot read
-            _read(f"kafka.tls.{setting}", path)
-    try:
-        context.load_cert_chain(str(cert), None if key is None else str(key), password="")  # never asks a terminal
-    except (ssl.SSLError, ValueError) as error:
-        why = "not the key of this certificate" if getattr(error, "reason", "") == "KEY_VALUES_MISMATCH" else ""
-        where = f"kafka.tls.certFile: {cert}" if key is None else f"kafka.tls.keyFile: {key}"
-        raise InputError(f"{where}: {why or 'no PEM certificate with its key, without a passphrase'}") from None
+    if settings.cert_file is not None:
+        present(context, "kafka.tls", settings.cert_file, settings.key_file)
     return context
-
-
-def _read(setting: str, path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise InputError(f"{setting}: {path}: not UTF-8 text") from None
-    except OSError as error:
-        raise InputError(f"{setting}: {path}: {error.strerror}") from error
-
-
-def _password(path: Path) -> str:
-    password = _read("kafka.sasl.passwordFile", path).rstrip("\r\n")
-    if not password:
-        raise InputError(f"kafka.sasl.passwordFile: {path}: empty")
-    return password
 
 
 async def refusal(settings: KafkaSettings) -> BackendError | None:

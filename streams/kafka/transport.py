@@ -125,22 +125,15 @@ class KafkaProducer(driver.Producer):  # type: ignore[misc]
         return ""
 
     async def on_stop(self) -> None:
-        """Faust's, once the changes of tables that still wait are sent; what Kafka has not taken by then is dropped.
+        """Faust's, which sends what still waits; what Kafka has not taken by then is dropped.
 
         aiokafka would send it as soon as Kafka is back: old state, after records of the next pipeline. Whoever has the
         partitions next reads what the dropped changes came from again: it is not committed.
         """
-        producer, waiting = self._producer, self.buffer.pending
-        if not await within(SEND_WITHIN, self._send_and_stop()) and producer is not None:
+        producer = self._producer
+        if not await within(SEND_WITHIN, super().on_stop()) and producer is not None:
             await producer._sender.close()
             await producer.client.close()
-        while not waiting.empty():  # Faust's buffer takes it for an error to end with something in it
-            waiting.get_nowait()
-
-    async def _send_and_stop(self) -> None:
-        if self.buffer.state == "running":
-            await self.buffer.flush()
-        await super().on_stop()
 
 
 class KafkaTransport(driver.Transport):  # type: ignore[misc]

@@ -99,6 +99,7 @@ async def load(origin: Origin) -> Any:
         raise InputError(_why_not(origin, error)) from error
     _check_server(origin, configuration.host)
     configuration.connection_pool_maxsize = CONNECTIONS
+    configuration.disable_strict_ssl_verification = True  # as `authorities.trusted_by`
     try:
         return _as_kubectl_asks(client_module.ApiClient(configuration))
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError: an unreadable CA, certificate or key

@@ -21,6 +21,8 @@ from pyVmomi import SoapAdapter, vim, vmodl
 from pyVmomi.VmomiSupport import GetServiceVersions, versionIdMap
 
 from underhost.schemas.errors import Conflict, Gone, InputError, Refused, UnderhostError, Unreachable
+from underhost.streams.authorities import trusted_by
+from underhost.streams.credentials import password_of
 from underhost.streams.settings.clusters import VSphereSettings
 
 P = ParamSpec("P")
@@ -194,15 +196,7 @@ def credentials(settings: VSphereSettings) -> tuple[str, str]:
         if settings.password is None:
             raise InputError("vsphere.passwordFile: not set, and no UNDERHOST_VSPHERE__PASSWORD in the environment")
         return settings.username, settings.password.get_secret_value()
-    try:
-        password = settings.password_file.read_text(encoding="utf-8").rstrip("\r\n")
-    except UnicodeDecodeError:
-        raise InputError(f"vsphere.passwordFile: {settings.password_file}: not UTF-8 text") from None
-    except OSError as error:
-        raise InputError(f"vsphere.passwordFile: {settings.password_file}: {error.strerror}") from error
-    if not password:
-        raise InputError(f"vsphere.passwordFile: {settings.password_file}: empty")
-    return settings.username, password
+    return settings.username, password_of("vsphere.passwordFile", settings.password_file)
 
 
 def tls_context(settings: VSphereSettings) -> ssl.SSLContext:
@@ -212,12 +206,7 @@ def tls_context(settings: VSphereSettings) -> ssl.SSLContext:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
         return context
-    try:
-        return ssl.create_default_context(cafile=str(settings.ca_file) if settings.ca_file else None)
-    except ssl.SSLError:
-        raise InputError(f"vsphere.caFile: {settings.ca_file}: no PEM certificate in it") from None
-    except OSError as error:
-        raise InputError(f"vsphere.caFile: {settings.ca_file}: {error.strerror}") from error
+    return trusted_by("vsphere.caFile", settings.ca_file)
 
 
 def _login(

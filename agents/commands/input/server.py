@@ -22,6 +22,7 @@ from underhost.schemas.errors import InputError, Refused, Unreachable
 from underhost.schemas.page import OPTIONS, SITE, Judging, OpenFindings
 from underhost.schemas.records import FindingEvent
 from underhost.streams.authorities import trusted_by
+from underhost.streams.credentials import text_of
 
 SNAPSHOT = "/api/v1/snapshot"
 FIRST_ANSWER = 9.0
@@ -129,7 +130,8 @@ async def _ask(
     Raises InputError for an address that is none, a file that cannot be used, or an unknown site; Refused or
     Unreachable where no worker answers, or where its picture is not complete.
     """
-    address, shown, trusted = _address(server), _token(token_file), trusted_by("--ca-file", ca_file) or True
+    address, shown = _address(server), _token(token_file)
+    trusted = True if ca_file is None else trusted_by("--ca-file", ca_file)
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=FIRST_ANSWER, sock_read=max(SILENCE, within))
     try:
         async with (
@@ -174,12 +176,7 @@ def _token(file: Path | None) -> tuple[aiohttp.ClientMiddlewareType, ...]:
     """What shows the token of a file, whatever a netrc file has for the address. Raises InputError."""
     if file is None:
         return ()
-    try:
-        token = file.read_text(encoding="ascii").strip()
-    except UnicodeDecodeError:
-        raise InputError(f"--token-file: {file}: not ASCII text") from None
-    except OSError as error:
-        raise InputError(f"--token-file: {file}: {error.strerror}") from error
+    token = text_of("--token-file", file, "ascii", "ASCII").strip()
     if not token.isprintable() or not token:
         raise InputError(f"--token-file: {file}: one token is expected")
 

@@ -6,10 +6,10 @@ who was let in before, whatever the CAs are now.
 """
 
 import ssl
-from pathlib import Path
 
 from underhost.agents.http.doors.files import KeptFresh
 from underhost.schemas.errors import InputError
+from underhost.streams.credentials import present, text_of
 from underhost.streams.settings.web import ListenerTlsSettings
 
 
@@ -34,34 +34,18 @@ def listener_tls(settings: ListenerTlsSettings | None, group: str, *, required: 
 
 
 def _context(settings: ListenerTlsSettings, group: str, required: bool) -> ssl.SSLContext:
-    cert, key, authorities = settings.cert_file, settings.key_file, settings.client_ca_file
-    for setting, path in (("certFile", cert), ("keyFile", key), ("clientCaFile", authorities)):
-        if path is not None:  # OpenSSL does not say which of them it cannot read
-            _check_readable(f"{group}.{setting}", path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.options |= ssl.OP_NO_TICKET
     context.num_tickets = 0
-    try:
-        context.load_cert_chain(str(cert), None if key is None else str(key), password="")  # never asks a terminal
-    except (ssl.SSLError, ValueError) as error:
-        why = "not the key of this certificate" if getattr(error, "reason", "") == "KEY_VALUES_MISMATCH" else ""
-        where = f"{group}.certFile: {cert}" if key is None else f"{group}.keyFile: {key}"
-        raise InputError(f"{where}: {why or 'no PEM certificate with its key, without a passphrase'}") from None
+    present(context, group, settings.cert_file, settings.key_file)
+    authorities = settings.client_ca_file
     if authorities is None:
         return context
     context.minimum_version = ssl.TLSVersion.TLSv1_3  # older versions resume sessions by a number, without any ticket
     context.verify_mode = ssl.CERT_REQUIRED if required else ssl.CERT_OPTIONAL
+    text_of(f"{group}.clientCaFile", authorities, kind="PEM")  # OpenSSL does not say why it cannot read it
     try:
         context.load_verify_locations(str(authorities))
     except ssl.SSLError:
         raise InputError(f"{group}.clientCaFile: {authorities}: no PEM certificate in it") from None
     return context
-
-
-def _check_readable(setting: str, path: Path) -> None:
-    try:
-        path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise InputError(f"{setting}: {path}: not PEM text") from None
-    except OSError as error:
-        raise InputError(f"{setting}: {path}: {error.strerror}") from error

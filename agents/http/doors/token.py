@@ -13,6 +13,7 @@ from pathlib import Path
 
 from underhost.agents.http.doors.files import KeptFresh
 from underhost.schemas.errors import InputError
+from underhost.streams.credentials import text_of
 
 SHORTEST = 16
 """Characters of a token: fewer could be guessed."""
@@ -61,12 +62,7 @@ def _digest(token: bytes, what: str) -> str:
 
 
 def _token(path: Path) -> bytes:
-    try:
-        token = path.read_text(encoding="ascii").strip()
-    except UnicodeDecodeError:
-        raise InputError(f"web.tokenFile: {path}: not ASCII text") from None
-    except OSError as error:
-        raise InputError(f"web.tokenFile: {path}: {error.strerror}") from error
+    token = text_of("web.tokenFile", path, "ascii", "ASCII").strip()
     if len(token) < SHORTEST:
         raise InputError(f"web.tokenFile: {path}: a token of {SHORTEST} characters at least is expected")
     if not token.isprintable() or " " in token:

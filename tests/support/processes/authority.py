@@ -14,12 +14,16 @@ class Certificate(NamedTuple):
 
 
 class Authority:
-    """An authority; `cert` is what those who trust it are given."""
+    """An authority; `cert` is what those who trust it are given.
 
-    def __init__(self, folder: Path, name: str) -> None:
+    An `old` one does not say that it signs: Python refuses it from 3.13 on, where it is not told otherwise.
+    """
+
+    def __init__(self, folder: Path, name: str, *, old: bool = False) -> None:
         self._folder = folder
         self.cert, self._key = folder / f"{name}.pem", folder / f"{name}.key"
-        self._openssl("req", "-x509", *self._new(name, self._key), "-out", str(self.cert))
+        signs = [] if old else ["-addext", "keyUsage=critical,keyCertSign"]
+        self._openssl("req", "-x509", *self._new(name, self._key), *signs, "-out", str(self.cert))
 
     def certificate(self, name: str, alternative: str) -> Certificate:
         """One for `alternative`, `IP:127.0.0.1` say."""

@@ -117,7 +117,7 @@ async def test_reading_is_refused_to_other_sites_as_writing_is(
 async def test_a_body_over_a_mebibyte_is_refused(server: HttpServer) -> None:
     assert await ask(server, "POST", "/api/v1/echo", " " * ((1 << 20) + 1), Content_Type=JSON) == (
         413,
-        '{"apiVersion": "underhost/v1", "error": "request entity too large", "kind": "Error"}',
+        '{"apiVersion": "underhost/v1", "error": "the body is too large", "kind": "Error"}',
     )
 
 

@@ -209,8 +209,12 @@ async def test_an_address_where_no_worker_is(asked: Asked, unused_tcp_port: int)
 async def test_a_worker_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     from underhost.agents.commands.input import server as remote
 
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
     monkeypatch.setattr(remote, "FIRST_ANSWER", 0.5)
-    server = await asyncio.start_server(lambda reader, writer: asyncio.sleep(3600), "127.0.0.1", 0)
+    server = await asyncio.start_server(silent, "127.0.0.1", 0)
     async with server:
         port = server.sockets[0].getsockname()[1]
         with pytest.raises(Unreachable, match="no answer in time"):

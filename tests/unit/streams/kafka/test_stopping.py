@@ -1,8 +1,7 @@
-"""A producer that stops: changes of tables go out first, and what cannot go is given up without an error."""
+"""A producer that stops: what waits is sent first, and what Kafka does not take is given up without an error."""
 
 import asyncio
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -12,45 +11,39 @@ from underhost.streams.settings.kafka import KafkaSettings
 from underhost.streams.settings.model import Settings
 
 
-class Changelog:
-    """Where changes go: what was handed to the driver, in order, and its end."""
+class Driver:
+    """aiokafka's producer with something that waits: what became of it, in order."""
 
-    def __init__(self, *, takes: bool = True) -> None:
+    def __init__(self, *, kafka_answers: bool) -> None:
         self.seen: list[str] = []
-        self._takes = takes
-
-    async def publish_message(self, change: Any, *, wait: bool) -> None:
-        await (asyncio.sleep(0) if self._takes else asyncio.Event().wait())
-        self.seen.append(change.message.key)
+        self._kafka_answers = kafka_answers
+        self._sender, self.client = (
+            SimpleNamespace(close=lambda what=what: self._close(what)) for what in ("sender", "client")
+        )
 
     async def stop(self) -> None:
-        self.seen.append("the driver stops")
+        if not self._kafka_answers:
+            await asyncio.Event().wait()
+        self.seen.append("sent")
+
+    async def _close(self, what: str) -> None:
+        self.seen.append(f"{what} closed")
 
 
-async def stopped(changelog: Changelog) -> None:
-    """Three changes wait when the producer is told to stop."""
-    app = build_app(Settings(kafka=KafkaSettings(bootstrap_servers="127.0.0.1:1")), app_id="stopping")
-    producer = app._new_producer()
-    producer._producer = SimpleNamespace(stop=changelog.stop)
-    producer.add_dependency(producer.buffer)
-    await producer.buffer.start()
-    for key in ("first", "second", "third"):
-        producer.buffer.put(SimpleNamespace(message=SimpleNamespace(channel=changelog, key=key)))
-    await producer.stop()
-
-
-async def test_changes_that_wait_are_sent_before_the_end(caplog: pytest.LogCaptureFixture) -> None:
-    changelog = Changelog()
-    await stopped(changelog)
-    assert changelog.seen == ["first", "second", "third", "the driver stops"]
-    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
-
-
-async def test_what_kafka_does_not_take_is_given_up_without_an_error(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("kafka_answers", "seen"),
+    [
+        pytest.param(True, ["sent"], id="it is sent"),
+        pytest.param(False, ["sender closed", "client closed"], id="Kafka does not answer"),
+    ],
+)
+async def test_what_waits_is_sent_before_the_end_or_given_up_without_an_error(
+    kafka_answers: bool, seen: list[str], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transport, "SEND_WITHIN", 0.2)
-    changelog = Changelog(takes=False)
-    await stopped(changelog)
-    assert changelog.seen == ["the driver stops"]
+    app = build_app(Settings(kafka=KafkaSettings(bootstrap_servers="127.0.0.1:1")), app_id="stopping")
+    producer = app._new_producer()
+    producer._producer = driver = Driver(kafka_answers=kafka_answers)
+    await producer.stop()
+    assert driver.seen == seen
     assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
