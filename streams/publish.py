@@ -17,7 +17,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 from faust.exceptions import FaustError
 
-from underhost.schemas.errors import BackendError, KafkaAway, UnderhostError
+from underhost.schemas.errors import BackendError, KafkaAway
 from underhost.schemas.keys import site_of
 from underhost.schemas.topics import DEAD_LETTERS
 from underhost.streams.cloudevents import cloud_event, event_time
@@ -124,8 +124,6 @@ class FaustPublisher:
         try:
             producer = await self._app.maybe_start_producer()
             await producer.send_together(_prepared(records, self._app.conf.topic_partitions, self._app.keep_unreadable))
-        except UnderhostError:
-            raise
         except (KafkaError, FaustError, OSError) as error:
             raise KafkaAway(f"Kafka does not take records: {kafka.reason(error)}") from error
 

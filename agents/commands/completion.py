@@ -1,7 +1,7 @@
 """`underhost completion bash|zsh|fish`: the script that lets a shell complete commands, options and names.
 
-In: a shell's name. Out: a script on standard output. It asks `underhost __complete` (`completing.py`) at every tab, so
-that names of nodes, pods and hosts come from the dump or the cluster that the line is about. kubectl completes
+In: a shell's name. Out: a script on standard output. It asks `underhost __complete` (`input/completing.py`) at every
+tab, so that names of nodes, pods and hosts come from the dump or the cluster that the line is about. kubectl completes
 `kubectl underhost` by itself: it finds `kubectl_complete-underhost` on PATH.
 """
 

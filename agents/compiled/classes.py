@@ -1,8 +1,8 @@
 """Classes of equal pods: pods that every rule treats alike, apart from what they request.
 
-In: the raw parts of pods. Out: `RawClass`, its parts parsed, and what a `PodClass` is; `builder.py` makes it.
-Labels that no selector of the snapshot names are left out first: else the unique labels of a StatefulSet's pods would
-make every pod a class of its own. Resource vectors are kept apart (`requests.py`): applications × sizes would multiply.
+In: the raw parts of pods. Out: `RawClass`, its parts parsed, and what a `PodClass` is; `builder.py` makes it. Labels
+that no selector of the snapshot names are left out first: else the unique labels of a StatefulSet's pods would make
+every pod a class of its own. Resource vectors are kept apart (`site/requests.py`): applications × sizes would multiply.
 """
 
 import hashlib

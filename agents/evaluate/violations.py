@@ -2,7 +2,7 @@
 
 In: a case, and the pods, nodes, classes or places to look at (None: all). Out: findings in the store, slot by slot. The
 verdicts are the rules' own; each rule is asked only of the pods that it can concern. Topology spread is left to
-`spread.py`, cordons and NoSchedule taints to `nodes.py`, shared hosts to `physical.py`.
+`spread.py`, cordons and NoSchedule taints to `nodes.py`, shared hosts to `hosts/physical.py`.
 """
 
 from bisect import bisect_left

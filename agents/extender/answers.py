@@ -37,7 +37,8 @@ from underhost.schemas import extender as wire
 from underhost.schemas import topics
 from underhost.schemas.commands import BIND
 from underhost.schemas.errors import InputError, Unready
-from underhost.schemas.kubernetes import Pod, decode, encode
+from underhost.schemas.kubernetes import Pod
+from underhost.schemas.pods.sharing import alone
 from underhost.schemas.records import Action, Outcome, Placement
 
 WAIT = 1.0
@@ -218,7 +219,7 @@ class Extender:
         try:
             return picture, {key: picture.class_of(key, pod) for key, pod in pods.items()}
         except Outdated:
-            picture = await self.follower.picture({key: _own(pod) for key, pod in pods.items()})
+            picture = await self.follower.picture({key: alone(pod) for key, pod in pods.items()})
             return picture, {key: picture.class_of(key, pod) for key, pod in pods.items()}
 
     def _judge(self, question: _Question, gone: Sequence[Moved] = ()) -> Verdict:
@@ -261,7 +262,7 @@ class Extender:
         if question.apart.matters:
             key, cls, places = question.key, question.apart.cls.id, places[places >= 0]
             seen = self._is_shown(question)
-            self._assumed.answer(key, _own(question.pod), cls, places, asked=self._monotonic(), seen=seen)
+            self._assumed.answer(key, alone(question.pod), cls, places, asked=self._monotonic(), seen=seen)
 
     def _fits_without(self, question: _Question, node: int, victims: wire.MetaVictims) -> bool:
         uids, pods, picture = {one.uid for one in victims.pods or ()}, self.follower.rows(topics.PODS), question.picture
@@ -312,11 +313,6 @@ def _positions(picture: HostPicture, names: Sequence[str]) -> IndexArray:
         return np.fromiter(map(at.__getitem__, names), np.intp, len(names))
     except KeyError:
         return np.fromiter((at.get(name, -1) for name in names), np.intp, len(names))
-
-
-def _own(pod: Pod) -> Pod:
-    """A copy that does not keep the whole request alive."""
-    return decode(encode(pod), Pod)
 
 
 def _of_offered(each: "CodeArray | np.ndarray[tuple[int], np.dtype[np.int64]]", offered: IndexArray) -> IndexArray:

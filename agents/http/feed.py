@@ -1,8 +1,8 @@
 """One site as the page follows it: the rows now, a version of them, and the changes that lead to it.
 
-In: the newest decisions (`latest.py`) and lines for the list of what happened (`activity.py`). Out: encoded documents,
-and events from a version on. Nothing is worked out while nobody looks. The events that are kept are bounded in number
-and bytes; whoever is behind them is told to read everything again.
+In: the newest decisions (`pipeline/latest.py`) and lines for the list of what happened (`activity.py`). Out: encoded
+documents, and events from a version on. Nothing is worked out while nobody looks. The events that are kept are bounded
+in number and bytes; whoever is behind them is told to read everything again.
 """
 
 import asyncio

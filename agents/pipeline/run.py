@@ -1,7 +1,7 @@
 """One run of the pipeline: sources, topics, tables, evaluation and deciders, gates, sinks.
 
-In: settings, roles, connections. Out: a running pipeline, its readiness and its end. `worker.py` makes one, and a new
-one where Kafka failed. `Pipeline.__init__` reads in the order in which data flows; what stands beside comes last.
+In: settings, roles, connections. Out: a running pipeline, its readiness and its end. `agents/worker.py` makes one, and
+a new one where Kafka failed. `Pipeline.__init__` reads in the order in which data flows; what stands beside comes last.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """What findings ask of VMs: of which pairs on one host one must leave it, and how many members of a quorum.
 
 In: findings, a compiled site, fleets. Out: goals by fleet, and the findings that no vMotion ends: their cause is on one
-node, has nothing to do with hosts, or is asked of pods of other namespaces (`reached.py`).
+node, has nothing to do with hosts, or is asked of pods of other namespaces (`repair/reached.py`).
 """
 
 from collections import defaultdict

@@ -1,7 +1,7 @@
 """May this pod be evicted at all, and does its workload have a replica to spare?
 
 In: a snapshot, what the settings allow. Out: the reason why a pod is never evicted, and how many replicas of a workload
-are missing. Where the next pod would go is left to `repair.py`, budgets to `budgets.py`.
+are missing. Where the next pod would go is left to `evictions.py`, budgets to `budgets_left.py`.
 """
 
 from collections import defaultdict

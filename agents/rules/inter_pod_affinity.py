@@ -2,7 +2,8 @@
 
 Required anti-affinity holds both ways: own terms against the pods that are there, and theirs against this one. Affinity
 holds one way, and one single pod must match all its terms; where no pod anywhere matches them, a pod that matches its
-own terms may be the first. All pods count, deleted ones too. A host key means the live ESXi host (see `domains.py`).
+own terms may be the first. All pods count, deleted ones too. A host key means the live ESXi host (see
+`compiled/domains.py`).
 """
 
 from collections.abc import Container, Iterable

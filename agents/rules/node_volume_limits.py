@@ -1,7 +1,7 @@
 """NodeVolumeLimits: a node attaches no more volumes of a CSI driver than its CSINode says.
 
 Volumes are counted once per node, however many pods use them; attachments without a pod count, too. Judged where the
-input holds claims. What a volume counts as is in `engine/csi.py`.
+input holds claims. What a volume counts as is in `volumes/csi.py`.
 """
 
 from collections.abc import Iterable

@@ -1,8 +1,8 @@
-"""How far a long evaluation is: the engine's loops count, and whoever listens is told.
+"""How far a long evaluation is: the loops of the evaluator count, and whoever listens is told.
 
 In: the items of a loop. Out: the same items; after each, the listener hears what is done, how many of how many, and may
 end the work by raising something. Called by the loops that can take seconds; what cannot be counted says `alive`. The
-command line listens (`commands/progress.py`), and a worker that plans for somebody; the pipeline does not.
+command line listens (`output/progress.py`), and a worker that plans for somebody; the pipeline does not.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,8 +1,9 @@
 """The decoded objects of one site, kept in step with the tables: what a snapshot is taken from.
 
-In: rows, one after another, from `tables.py` (live events, and all rows again after a recovery). Out: `snapshot()`,
-cheap because nothing is copied but a mapping of references, and only where something changed. Which sites are ours, and
-whether the picture is complete, is `sites.py`'s; what to decide from it is `cycle.py`'s.
+In: rows, one after another, from `pipeline/tables/agents.py` (live events, and all rows again after a recovery). Out:
+`snapshot()`, cheap because nothing is copied but a mapping of references, and only where something changed. Which sites
+are ours, and whether the picture is complete, is `pipeline/tables/sites.py`'s; what to decide from it is
+`pipeline/decide/cycle.py`'s.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -1,7 +1,7 @@
 """Label selectors: parsed once, deduplicated, and matched to classes of pods through an index.
 
 In: requirements (key, operator, values) and namespaces. Out: `Selector`s with the classes they match. Which labels a
-class has is left to `classes.py`.
+class has is left to `compiled/classes.py`.
 """
 
 import re

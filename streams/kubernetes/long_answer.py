@@ -1,7 +1,8 @@
 """A long list that comes as one answer, read as pages: its text is in memory a few megabytes at a time.
 
 In: the text, block by block. Out: pages, each a list with some of the items and the metadata of all. Where a page ends
-is a guess (`last_places.py`), right where the page can be read, since all before it could be, too; else it goes on.
+is a guess (`streams/last_places.py`), right where the page can be read, since all before it could be, too; else it goes
+on.
 """
 
 from collections.abc import Callable

@@ -2,7 +2,7 @@
 
 In: the words after the program, the last of them unfinished. Out: a candidate a line, with what it is for behind a tab,
 then a line `:0` (files may follow) or `:4` (they may not). This is how kubectl's own completion asks, and its plugins':
-the scripts of `completion.py`, and kubectl itself by `kubectl_complete-underhost`, all get the same answer.
+the scripts of `commands/completion.py`, and kubectl itself by `kubectl_complete-underhost`, all get the same answer.
 """
 
 import contextlib

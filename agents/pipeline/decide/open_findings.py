@@ -51,7 +51,7 @@ class PublishedFindings:
         self._updated: dict[str, float] = {}
         self.due: float | None = None
         # A worker that was killed between a resolution and its tombstone leaves the row: the tombstone is still due.
-        self._due = sorted(set(rows) - set(self._open))
+        self._unburied = sorted(set(rows) - set(self._open))
 
     @property
     def open(self) -> Collection[str]:
@@ -65,7 +65,7 @@ class PublishedFindings:
         self._updated = {id_: at for id_, at in self._updated.items() if monotonic < at + PACE}
         self.due = None
         open_, told = dict(self._open), {finding.id: finding for finding in findings}
-        records = [tombstone(VIOLATIONS, finding_key(self._site, id_)) for id_ in self._due]
+        records = [tombstone(VIOLATIONS, finding_key(self._site, id_)) for id_ in self._unburied]
         changed = [id_ for id_, finding in told.items() if self._told.get(id_) is not finding]  # of thousands a few
         gone = self._open.keys() - told.keys()
         for id_ in sorted(changed):
@@ -91,7 +91,7 @@ class PublishedFindings:
 
     def commit(self, change: FindingChange) -> None:
         """The records of this change are published."""
-        self._open, self._due, self._told = dict(change.open), [], self._looked_at
+        self._open, self._unburied, self._told = dict(change.open), [], self._looked_at
 
     def _event(self, finding: Finding, snapshot: Mapping[str, int], now: str) -> FindingEvent:
         before = self._open.get(finding.id)

@@ -3,7 +3,8 @@
 In: commands as they are ordered, what became of them, and snapshots. Out: until when deciders leave an object alone,
 and, for people, the writes that nothing has shown for too long. A picture that lacks our own write is older than the
 write: what is decided from it may undo, or repeat, what was just done (read your writes, KEP-5647). What a write looks
-like in a picture is each kind's own (`registry.py`). How pods that are being bound count is left to `placements.py`.
+like in a picture is each kind's own (`sinks/registry.py`). How pods that are being bound count is left to
+`placements.py`.
 """
 
 import logging

@@ -3,9 +3,9 @@
 In: the membership of the consumer group, and the lease of a role. Out: the same writers and publishers, behind both. A
 worker that was frozen goes on in the middle of what it did, while another one owns the site. Kafka's group tells nobody
 which of two is right, and a cluster knows nothing of the group; so each write asks this worker's own clock whether the
-group and the lease still count on it: when it begins, and at the last moment, in the client (`before_write.py`). What
-has left the process before is not to be had back: writes carry preconditions (uid, rule name) for that, records their
-term.
+group and the lease still count on it: when it begins, and at the last moment, in the client
+(`streams/before_write.py`). What has left the process before is not to be had back: writes carry preconditions (uid,
+rule name) for that, records their term.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """May this command be carried out now? The gates, which the dispatcher asks in order right before each write.
 
 In: a command whose turn it is. Out: the first refusal, as the command's outcome, or None where every gate lets it
-through. The gates of a run are listed once, in `run.py`; each is in its own module of this room.
+through. The gates of a run are listed once, in `pipeline/run.py`; each is in its own module of this room.
 
 Two checks are no gates. A dry run is the sink's: its outcome says what would have been written. The fence in front of
 the writers (`fence.py`) asks for membership once more at each request, for a sink makes several.

@@ -32,6 +32,8 @@ class Election:
     Attributes:
         name, seconds: the lease's; for how long this worker takes it.
         term: of this worker's hold; None where it does not hold the lease.
+        known: whether the API server has said anything about it.
+        decided: whether it has been known whose it is, or that it is not to be had, at any time.
         forbidden: whether the account lacks a right to it, as far as is known, and nobody else holds it.
     """
 
@@ -48,7 +50,7 @@ class Election:
         self._identity, self._wall = identity, wall
         self.term: int | None = None
         self.forbidden = False
-        self._known = self._read = self._decided = False
+        self.known = self.decided = self._read = False
         self._seen: Lease | None = None
         self._since = self._sent = self._unanswered = float("-inf")
         self._why = "it has not been asked for yet"
@@ -56,10 +58,10 @@ class Election:
     # ------------------------------------------------------------------------------------------- told by the keeper
     def observe(self, lease: Lease | None) -> None:
         """The lease is like this; None: there is none."""
-        if not self._known or lease != self._seen:
+        if not self.known or lease != self._seen:
             self._seen, self._since = lease, self.clock()
-        self._known = self._read = True
-        self._decided = self._decided or self.is_anothers
+        self.known = self._read = True
+        self.decided = self.decided or self.is_anothers
         self.forbidden = self.forbidden and not self.is_anothers
         if not self.forbidden:  # who may read it may lack the right to write it
             self._why = ""
@@ -79,7 +81,7 @@ class Election:
         """Our write, sent at this time, was accepted; the lease as it is since."""
         self.forbidden = False
         self.observe(lease)
-        self.term, self._sent, self._decided = lease.term, sent, True
+        self.term, self._sent, self.decided = lease.term, sent, True
 
     def outrun(self) -> None:
         """Somebody else has written: the lease has to be read before anything can be said."""
@@ -91,8 +93,8 @@ class Election:
 
     def refused(self, why: str, *, forbidden: bool = False) -> None:
         """The API server does not let us, for a right that is missing or otherwise: this worker cannot hold it."""
-        self.term, self._known, self._read, self._why = None, True, False, why
-        self.forbidden, self._decided = forbidden, True
+        self.term, self.known, self._read, self._why = None, True, False, why
+        self.forbidden, self.decided = forbidden, True
 
     def resign(self) -> None:
         """From now on this worker does not hold it, whatever the API server has."""
@@ -110,16 +112,6 @@ class Election:
     def must_read(self) -> bool:
         """Whether the lease has to be read before `candidate` can tell: who holds it knows its version."""
         return not self._read or self.term is None
-
-    @property
-    def known(self) -> bool:
-        """Whether the API server has said anything about it."""
-        return self._known
-
-    @property
-    def decided(self) -> bool:
-        """Whether it has been known whose it is, or that it is not to be had, at any time."""
-        return self._decided
 
     @property
     def holder(self) -> str:

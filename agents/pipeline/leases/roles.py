@@ -98,11 +98,13 @@ class RoleLease:
         return None if self.goes_without else self._election.silence()
 
     def within(self) -> Within:
-        """What is begun as the holder ends with the lease, however often that is renewed meanwhile."""
-        if self._election is None:
-            return Within(self._limits.begin(None), "")
-        left, name = self._election.left(), self._election.name
-        return Within(self._limits.begin(left), f"no answer before the end of lease {name}")
+        """What is begun as the holder ends with the lease, however often that is renewed meanwhile.
+
+        Only of a lease that is held.
+        """
+        election = self._election
+        assert election is not None
+        return Within(self._limits.begin(election.left()), f"no answer before the end of lease {election.name}")
 
     def renewed(self) -> None:
         """The lease ends later by now."""

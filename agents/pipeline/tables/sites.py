@@ -1,8 +1,8 @@
 """Which sites this worker holds, how far it has read, and whether a site's picture is complete enough to decide from.
 
 In: assignments and recoveries (`recovery.py`), rows and offsets (`agents.py`), epochs of the watchers of this process
-(`supervisor.py`). Out: `unready`, the reason to decide nothing yet; a call of `on_change` for every change. The objects
-themselves are in `agents/site/objects.py`.
+(`pipeline/supervisor.py`). Out: `unready`, the reason to decide nothing yet; a call of `on_change` for every change.
+The objects themselves are in `agents/site/objects.py`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

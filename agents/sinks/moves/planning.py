@@ -1,4 +1,4 @@
-"""PlanMaker that are made beside the evaluation: a thread of the lowest priority, with an evaluator of its own.
+"""Plans that are made beside the evaluation: a thread of the lowest priority, with an evaluator of its own.
 
 In: a snapshot and what is asked. Out: the plan, some time later. The evaluator is kept as long as there is something to
 plan: it follows the changes from one plan to the next.

@@ -59,7 +59,7 @@ def _leaves_resolved_rows() -> None:
 
     def without(self: PublishedFindings, site: str, published: Iterable[FindingEvent]) -> None:
         begin(self, site, published)
-        self._due = []
+        self._unburied = []
 
     PublishedFindings.__init__ = without  # type: ignore[method-assign]
 

@@ -55,6 +55,18 @@ def test_no_room_holds_a_family_of_modules_with_one_prefix() -> None:
     assert families == {}
 
 
+def test_a_module_that_a_docstring_points_at_is_beside_it_or_at_that_path() -> None:
+    paths = [f"/{relative(path)}" for path in (*SOURCES, *(ROOT / "tests").rglob("*.py"))]
+    wrong = [
+        f"{relative(path)}: {pointed}"
+        for path in SOURCES
+        for pointed in re.findall(r"`([\w/]+\.py)`", ast.get_docstring(ast.parse(path.read_text())) or "")
+        if not (path.parent / pointed).is_file()
+        and not ("/" in pointed and any(there.endswith(f"/{pointed}") for there in paths))
+    ]
+    assert wrong == []
+
+
 def test_a_class_name_is_used_once() -> None:
     names = Counter(
         node.name

@@ -54,8 +54,6 @@ async def test_what_the_write_itself_fails_of_is_not_the_leases_end() -> None:
 
 async def test_a_role_without_a_lease_acts_and_its_records_have_no_term() -> None:
     lease = RoleLease()
-    with lease.within():
-        pass
     assert (lease.is_ours, lease.doubt(), lease.silence(None), lease.term) == (True, None, None, None)
 
 
