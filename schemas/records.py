@@ -64,7 +64,7 @@ class Domain(_Record, frozen=True):
 
 
 class Finding(_Record, frozen=True, omit_defaults=True):
-    """Something wrong now. contract.md (`underhost check`) defines each severity; docs/rules.md lists the rules.
+    """Something wrong now. docs/reference/severities.md tells what each severity means, rules.md beside it the rules.
 
     `pod` is the smallest name of the group and `peers` the rest, sorted; lint names `object` and `field` instead.
     """
@@ -108,6 +108,11 @@ class FindingEvent(_Record, frozen=True, omit_defaults=True):
     source: str | None = None
     pods: int | None = None
     object: str | None = None
+
+
+def pods_named(finding: Finding | FindingEvent) -> list[str]:
+    """The pods that a finding names, as `namespace/name`, the first of the group first."""
+    return [pod for pod in (finding.pod, *finding.peers) if pod]
 
 
 class Action(_Record, frozen=True):

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from underhost.agents.demo.picture import DemoState
 from underhost.schemas.commands import BIND, DRS_RULE, LABEL
 from underhost.schemas.kubernetes import QUORUM_ANNOTATION
-from underhost.schemas.records import FindingEvent
+from underhost.schemas.records import FindingEvent, pods_named
 from underhost.schemas.severities import GRAVE, QUORUM
 from underhost.schemas.topics import HOSTS, NODES, VMS
 from underhost.schemas.vsphere import Vm
@@ -301,7 +301,7 @@ def finding_opened(picture: DemoState, *vms: str) -> Told | None:
     if event is None or event.domain is None:
         return None
     host = event.domain.value
-    where = (f"{pod} on {_node(picture, pod)} on {host}" for pod in _pods(event))
+    where = (f"{pod} on {_node(picture, pod)} on {host}" for pod in pods_named(event))
     return [f"A finding opens ({event.severity}): pods that must be apart share {host}:", *where, event.message]
 
 
@@ -311,7 +311,7 @@ def quorum_found(picture: DemoState, *vms: str) -> Told | None:
     if event is None or event.domain is None:
         return None
     host = event.domain.value
-    where = (f"{pod} on {_node(picture, pod)} on {host}" for pod in _pods(event))
+    where = (f"{pod} on {_node(picture, pod)} on {host}" for pod in pods_named(event))
     return [f"A finding opens ({event.severity}): the loss of {host} would take the majority:", *where, event.message]
 
 
@@ -320,7 +320,7 @@ def drs_moved(picture: DemoState, *vms: str, severities: Collection[str] = GRAVE
     event = _finding(picture, *vms, severities=severities)
     if event is None or event.domain is None:
         return None
-    nodes = {_node(picture, pod) for pod in _pods(event)}
+    nodes = {_node(picture, pod) for pod in pods_named(event)}
     for journey in picture.recent_journeys():
         if journey.node in nodes and journey.origin == event.domain.value:
             return [f"DRS keeps the rule: it moves {journey.node} from {journey.origin} to {journey.destination}."]
@@ -334,7 +334,7 @@ def finding_resolved(picture: DemoState, *vms: str, severities: Collection[str] 
         return None
     for event in picture.recent():
         if event.id == opened.id and event.state == "resolved":
-            where = (f"{pod} on {_node(picture, pod)} on {picture.host_of(pod)}" for pod in _pods(event))
+            where = (f"{pod} on {_node(picture, pod)} on {picture.host_of(pod)}" for pod in pods_named(event))
             return [f"The finding is resolved: its pods do not share {opened.domain.value} any more:", *where]
     return None
 
@@ -370,14 +370,10 @@ def all_home(picture: DemoState, home: Mapping[str, str]) -> Told | None:
 def _finding(picture: DemoState, *nodes: str, severities: Collection[str] = GRAVE) -> FindingEvent | None:
     """The first finding of this round that opened about a pod on one of these nodes and one elsewhere."""
     for event in picture.recent():
-        places = {_node(picture, pod) for pod in _pods(event)}
+        places = {_node(picture, pod) for pod in pods_named(event)}
         if event.state == "opened" and event.severity in severities and places & set(nodes) and len(places) > 1:
             return event
     return None
-
-
-def _pods(event: FindingEvent) -> list[str]:
-    return [pod for pod in (event.pod, *event.peers) if pod]
 
 
 def _node(picture: DemoState, pod: str) -> str:

@@ -13,7 +13,7 @@ from underhost.schemas import topics
 from underhost.schemas.commands import EVENT, WRITTEN
 from underhost.schemas.keys import site_of
 from underhost.schemas.page import HistoryEntry
-from underhost.schemas.records import Action, FindingEvent, NodeHost, Outcome, Placement
+from underhost.schemas.records import Action, FindingEvent, NodeHost, Outcome, Placement, pods_named
 from underhost.streams.derived import rfc3339
 from underhost.streams.ports import Record
 
@@ -73,7 +73,7 @@ class ActivityLog:
         entry = _ENTRIES[type(value)](self, value, rfc3339(record.timestamp / 1000))
         if entry is None:
             return None
-        pods = _pods(value) if isinstance(value, FindingEvent) and value.state != "updated" else entry.pods
+        pods = pods_named(value) if isinstance(value, FindingEvent) and value.state != "updated" else entry.pods
         for subject in _subjects(entry, pods):
             self._keep(subject, entry)
         if isinstance(value, Action) or (isinstance(value, Outcome) and _says_nothing_new(value)):
@@ -116,7 +116,7 @@ class ActivityLog:
     def _finding(self, row: FindingEvent, at: str) -> HistoryEntry:
         text = f"Finding {row.state} ({row.severity}): {row.message}"
         subject, snapshot = f"finding/{row.id}", dict(row.snapshot)
-        tone, pods = _TONES.get(row.state, ""), _pods(row)[:NAMED]
+        tone, pods = _TONES.get(row.state, ""), pods_named(row)[:NAMED]
         return HistoryEntry(at, topics.VIOLATIONS.short, subject, text, tone, pods, row.node or "", snapshot)
 
     def _action(self, row: Action, at: str) -> HistoryEntry:
@@ -153,11 +153,6 @@ def _about(target: str) -> tuple[list[str], str]:
         kind, _, name = name.rpartition("/")[0].partition("/")
         name = name.lstrip("/")
     return [name] if kind == "pod" else [], name if kind == "node" else ""
-
-
-def _pods(row: FindingEvent) -> list[str]:
-    """All pods that a finding names."""
-    return [pod for pod in (row.pod, *row.peers) if pod]
 
 
 def _subjects(entry: HistoryEntry, pods: list[str]) -> Iterator[str]:

@@ -18,7 +18,7 @@ from underhost.agents.evaluate.check import check
 from underhost.agents.site.host_labels import proposed
 from underhost.agents.site.owners import FINISHED
 from underhost.schemas.documents import Report
-from underhost.schemas.records import Finding
+from underhost.schemas.records import Finding, pods_named
 from underhost.schemas.severities import SEVERITIES, UNKNOWN_NODE
 
 HEADER = ("SEVERITY", "RULE", "POD", "NODE", "MESSAGE")
@@ -61,7 +61,7 @@ def _without_nodes(report: Report) -> Report:
 
 def limited(report: Report, site: Site, scope: Scope) -> Report:
     """The report about the pods in scope: findings of none of them, and those of nodes alone, are left out."""
-    findings = [one for one in report.findings if any(scope.has(pod) for pod in (one.pod, *one.peers) if pod)]
+    findings = [one for one in report.findings if any(map(scope.has, pods_named(one)))]
     budgets = {
         name: figures
         for name, figures in report.budgets.items()

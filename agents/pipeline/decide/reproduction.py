@@ -18,7 +18,7 @@ from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.documents import Report
 from underhost.schemas.errors import UnderhostError
 from underhost.schemas.kubernetes import EMPTY_LIST, Pod, encode
-from underhost.schemas.records import Finding
+from underhost.schemas.records import Finding, pods_named
 
 Unit = tuple[str, str]
 """A table of a snapshot, and a key in it. A node brings its VM and host along."""
@@ -109,7 +109,7 @@ def _kinds(differing: Difference) -> set[tuple[str, str]]:
 def _named(snapshot: Snapshot, differing: Difference) -> Iterator[Unit]:
     """The pods and nodes that the findings name, and the nodes of those pods."""
     for finding in (*differing.lacks, *differing.alone):
-        for name in filter(None, (finding.pod, *finding.peers)):
+        for name in pods_named(finding):
             if name in snapshot.pods:
                 yield "pods", name
                 yield "nodes", snapshot.pods[name].spec.node_name

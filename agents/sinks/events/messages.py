@@ -11,10 +11,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
-from underhost.agents.evaluate.findings import NAMESPACE
 from underhost.agents.sinks.events.sink import Regarding, Told, Type, event
 from underhost.agents.sinks.events.words import FindingWords, of_evicted, of_eviction
 from underhost.agents.sinks.orders import APPLIED, FAILED, REFUSED
+from underhost.agents.sinks.readers import namespace_of, told_pods
 from underhost.schemas import commands
 from underhost.schemas.records import OPENED, RESOLVED, Action, FindingEvent, Outcome
 from underhost.schemas.severities import BY_NAME
@@ -49,10 +49,8 @@ class EventMessages:
                 self._members[row.id] = row.severity, dict.fromkeys(self._objects(row))
 
     def _objects(self, row: FindingEvent) -> list[Object]:
-        pods = [pod for pod in (row.pod, *row.peers) if pod]
-        if row.object is not None and row.object.startswith(NAMESPACE):  # nobody is told of another namespace's rule
-            mine = row.object.removeprefix(NAMESPACE)
-            pods = [pod for pod in pods if pod.startswith(f"{mine}/")]
+        pods = told_pods(row)
+        if namespace_of(row):  # a node is no namespace's
             return [("Pod", pod) for pod in pods]
         nodes = dict.fromkeys(filter(None, [row.node, *map(self._node_of, pods)]))
         return [*(("Pod", pod) for pod in pods), *(("Node", node) for node in nodes)]

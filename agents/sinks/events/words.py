@@ -11,7 +11,7 @@ from collections.abc import Callable
 from underhost.agents.evaluate.findings import listing
 from underhost.agents.sinks.orders import REFUSED
 from underhost.agents.sinks.readers import own_and_others
-from underhost.schemas.records import RESOLVED, Action, FindingEvent, Outcome
+from underhost.schemas.records import RESOLVED, Action, FindingEvent, Outcome, pods_named
 
 NODE_NAMESPACE = "default"
 """Where Kubernetes keeps the Events of what has no namespace."""
@@ -27,7 +27,7 @@ class FindingWords:
     def __init__(self, row: FindingEvent, node_of: Callable[[str], str]) -> None:
         """`node_of` gives the node of a pod, "" where it has none or is gone."""
         self._row, self._node_of = row, node_of
-        self._members = [member for member in (row.pod, *row.peers) if member]
+        self._members = pods_named(row)
         self._there = frozenset(self._members)
         self._said: dict[str, str] = {}
 

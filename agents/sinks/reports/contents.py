@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from underhost.agents.evaluate.findings import NAMESPACE
 from underhost.agents.sinks.events.words import FindingWords
+from underhost.agents.sinks.readers import told_pods
 from underhost.agents.site.owners import application_of
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.records import FindingEvent
@@ -57,7 +57,7 @@ class ReportPlace(NamedTuple):
 def places_of(row: FindingEvent, snapshot: Snapshot) -> dict[ReportPlace, list[str]]:
     """The reports that tell of a finding, with the pods (`namespace/name`) of each."""
     found: dict[ReportPlace, list[str]] = {}
-    for pod in _told(row):
+    for pod in told_pods(row):
         held = snapshot.pods.get(pod)
         application = application_of(snapshot, held) if held is not None else None
         namespace = pod.partition("/")[0]
@@ -107,15 +107,6 @@ def report(
         metadata["namespace"] = place.namespace
     kind = "Report" if place.namespace else "ClusterReport"
     return {"apiVersion": API_VERSION, "kind": kind, "metadata": metadata, **content}
-
-
-def _told(row: FindingEvent) -> list[str]:
-    """The pods whose people are told: of a rule of one namespace only that one's."""
-    pods = [pod for pod in (row.pod, *row.peers) if pod]
-    if row.object is None or not row.object.startswith(NAMESPACE):
-        return pods
-    mine = row.object.removeprefix(NAMESPACE)
-    return [pod for pod in pods if pod.startswith(f"{mine}/")]
 
 
 def _result(row: FindingEvent, pods: Collection[str], snapshot: Snapshot) -> dict[str, Any]:
