@@ -93,22 +93,26 @@ class KubernetesSource(Source):
 
     async def run(self) -> None:
         """See `Source.run`."""
-        async with await connect(self._settings) as client:
-            list_watches = [
-                KindListWatch(client, kind, self._site, self._timing, self._contact) for kind in self._kinds
-            ]
-            starts = await self._start(client, list_watches)
-            reflectors = [self._reflector(each, start) for each, start in zip(list_watches, starts, strict=True)]
-            if self._doubts.accepted:  # somebody has said so while it was published
-                for reflector in reflectors:
-                    reflector.accept()
-            self.ready.set()
-            async with asyncio.TaskGroup() as tasks:
-                for reflector, start in zip(reflectors, starts, strict=True):
-                    tasks.create_task(reflector.run(start.position), name=f"watch {reflector.name}")
-                tasks.create_task(self._tell_doubts(), name="doubts")
-                tasks.create_task(self._probe(client), name="probe")
-                tasks.create_task(self._compare_for_ever(), name="comparison")
+        try:
+            async with await connect(self._settings) as client:
+                await self._list_and_follow(client)
+        except BaseExceptionGroup as group:  # raise one error: callers expect no group
+            raise _first(group) from None
+
+    async def _list_and_follow(self, client: KubernetesClient) -> None:
+        list_watches = [KindListWatch(client, kind, self._site, self._timing, self._contact) for kind in self._kinds]
+        starts = await self._start(client, list_watches)
+        reflectors = [self._reflector(each, start) for each, start in zip(list_watches, starts, strict=True)]
+        if self._doubts.accepted:  # somebody has said so while it was published
+            for reflector in reflectors:
+                reflector.accept()
+        self.ready.set()
+        async with asyncio.TaskGroup() as tasks:
+            for reflector, start in zip(reflectors, starts, strict=True):
+                tasks.create_task(reflector.run(start.position), name=f"watch {reflector.name}")
+            tasks.create_task(self._tell_doubts(), name="doubts")
+            tasks.create_task(self._probe(client), name="probe")
+            tasks.create_task(self._compare_for_ever(), name="comparison")
 
     def accept(self) -> list[str]:
         """See `Source.accept`."""
@@ -249,14 +253,11 @@ class KubernetesSource(Source):
         self, client: KubernetesClient, list_watches: Sequence[KindListWatch], newest: Sequence[int]
     ) -> list[Listing | None]:
         """Each kind's first list, all kinds at once; None for an optional kind that is not there."""
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                running = [
-                    tasks.create_task(self._first_list(client, list_watch, version))
-                    for list_watch, version in zip(list_watches, newest, strict=True)
-                ]
-        except BaseExceptionGroup as group:  # raise one error: callers expect no group
-            raise _first(group) from None
+        async with asyncio.TaskGroup() as tasks:
+            running = [
+                tasks.create_task(self._first_list(client, list_watch, version))
+                for list_watch, version in zip(list_watches, newest, strict=True)
+            ]
         return [task.result() for task in running]
 
     async def _first_list(self, client: KubernetesClient, list_watch: KindListWatch, newest: int) -> Listing | None:

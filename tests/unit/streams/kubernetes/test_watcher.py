@@ -11,10 +11,19 @@ from support.build import a_node, a_pod
 from support.fakes.kube import FakeKube, Fault
 from support.fakes.topics import FakeTopics
 
-from underhost.schemas.errors import Refused, Unreachable
+from underhost.schemas.errors import InputError, Refused, Unreachable
 from underhost.schemas.kubernetes import Node, decode
 from underhost.schemas.records import Listed
-from underhost.schemas.topics import BUDGETS, DEAD_LETTERS, KUBERNETES_TOPICS, NAMESPACES, NODES, PODS, WORKLOADS
+from underhost.schemas.topics import (
+    BUDGETS,
+    DEAD_LETTERS,
+    KUBERNETES_TOPICS,
+    NAMESPACES,
+    NODES,
+    PODS,
+    WORKLOADS,
+    Topic,
+)
 from underhost.streams.kubernetes import watcher
 from underhost.streams.kubernetes.kinds import KINDS
 from underhost.streams.kubernetes.watcher import KubernetesSource
@@ -673,3 +682,20 @@ async def test_what_a_former_owner_published_late_and_what_is_lost_is_published_
         del pods["prod/pod/shop/web-1"]
         pods["prod/pod/shop/gone"] = right["prod/pod/shop/web-0"]
         await soon(lambda: pods == right)
+
+
+async def test_an_error_that_ends_a_running_source_is_raised_as_it_is(kube: FakeKube, tmp_path: Path) -> None:
+    """It came in a group with the ends of the watches, which no supervisor knows: the worker ended with it."""
+    error = InputError("kafka.sasl.passwordFile: /etc/kafka/password: empty")
+
+    class Unreadable(FakeTopics):
+        async def state(self, topic: Topic, site: str) -> dict[str, bytes]:
+            if source.ready.is_set():
+                raise error
+            return await super().state(topic, site)
+
+    topics = Unreadable()
+    source = KubernetesSource("prod", kube.settings(tmp_path), topics, topics, timing=Timing(compare=0.01))
+    with pytest.raises(InputError) as caught:
+        await source.run()
+    assert caught.value is error
