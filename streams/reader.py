@@ -7,12 +7,14 @@ Unreachable when the broker or the file does not answer.
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import AsyncGenerator, Callable, Iterable
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
+from underhost.schemas.errors import InputError, Unreachable
 from underhost.schemas.keys import site_of
 from underhost.schemas.topics import Topic
 from underhost.streams.embedded.store import Entry
@@ -126,17 +128,33 @@ def _record(tp: tuple[str, int], entry: Entry) -> Record:
 
 
 class KafkaReader(_Reader):
-    """Reads Apache Kafka."""
+    """Reads Apache Kafka.
+
+    Raises InputError, too, where a file that the settings name cannot be used; but once it has connected that is
+    Unreachable as well: whoever exchanges a password or a certificate may be in the middle of it.
+    """
 
     def __init__(self, settings: KafkaSettings) -> None:
         self._settings, self._servers = settings, settings.bootstrap_servers or ""
+        self._has_connected = False
+
+    @asynccontextmanager
+    async def _client(self, made: AbstractAsyncContextManager[Any]) -> AsyncIterator[Any]:
+        try:
+            async with made as client:
+                self._has_connected = True
+                yield client
+        except InputError as error:
+            if self._has_connected:
+                raise Unreachable(str(error)) from error
+            raise
 
     async def history(self, topics: Iterable[Topic], site: str | None = None) -> AsyncGenerator[Record, None]:
         """See `_Reader.history`."""
         partitions = await self._partitions(topics, site)
         if not partitions:
             return
-        async with kafka.consumer(self._settings) as consumer:
+        async with self._client(kafka.consumer(self._settings)) as consumer:
             with kafka.answering(self._servers):
                 first, end = await asyncio.gather(
                     consumer.beginning_offsets(partitions), consumer.end_offsets(partitions)
@@ -166,7 +184,7 @@ class KafkaReader(_Reader):
         Topics must be there. A broker that goes away is waited for.
         """
         partitions = await self._partitions(topics)
-        async with kafka.consumer(self._settings) as consumer:
+        async with self._client(kafka.consumer(self._settings)) as consumer:
             with kafka.answering(self._servers):
                 consumer.assign(partitions)
                 bounds = consumer.beginning_offsets if from_beginning else consumer.end_offsets
@@ -186,11 +204,11 @@ class KafkaReader(_Reader):
 
     async def check(self) -> None:
         """See `TopicReader.check`. It asks for no topic: a client that has started has been answered."""
-        async with kafka.admin(self._settings):
+        async with self._client(kafka.admin(self._settings)):
             pass
 
     async def _partitions(self, topics: Iterable[Topic], site: str | None = None) -> list[TopicPartition]:
-        async with kafka.admin(self._settings) as admin:
+        async with self._client(kafka.admin(self._settings)) as admin:
             counts = await kafka.answered(self._servers, lambda: kafka.partition_counts(admin))
         return [TopicPartition(*tp) for tp in _partitions(counts.get, topics, site)]
 

@@ -9,9 +9,11 @@ import pytest
 from support.transport_contract import pod, take
 from support.workers.embedded import a_publisher
 
+from underhost.schemas.errors import InputError, Unreachable
 from underhost.schemas.topics import NODES, PODS
 from underhost.streams.admin import ensure_topics
 from underhost.streams.embedded import registry
+from underhost.streams.kafka.security import client_arguments
 from underhost.streams.ports import Outgoing
 from underhost.streams.reader import EmbeddedReader, KafkaReader, open_reader
 from underhost.streams.settings.kafka import KafkaSettings
@@ -78,3 +80,28 @@ async def test_whether_kafka_is_there_is_asked_without_describing_a_topic(monkey
 
     monkeypatch.setattr("underhost.streams.kafka.connect.admin", answering)
     await KafkaReader(KafkaSettings(bootstrap_servers="k:9092")).check()
+
+
+async def test_once_it_has_connected_files_that_cannot_be_read_are_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever follows in a running worker survives Kafka being away, and an unreadable password was bad input."""
+
+    @asynccontextmanager
+    async def started(settings: KafkaSettings) -> AsyncIterator[object]:
+        client_arguments(settings)
+        yield object()
+
+    monkeypatch.setattr("underhost.streams.kafka.connect.admin", started)
+    password = tmp_path / "password"
+    sasl = {"mechanism": "SCRAM-SHA-512", "username": "underhost", "passwordFile": str(password)}
+    reader = KafkaReader(KafkaSettings.model_validate({"bootstrapServers": "k:9092", "sasl": sasl}))
+    with pytest.raises(InputError, match=f"^kafka.sasl.passwordFile: {password}: No such file or directory$"):
+        await reader.check()
+    password.write_text("secret")
+    await reader.check()
+    password.write_text("")
+    with pytest.raises(Unreachable, match=f"^kafka.sasl.passwordFile: {password}: empty$"):
+        await reader.check()
+    password.write_text("rotated")
+    await reader.check()
