@@ -272,7 +272,7 @@ async def _request(
     accept: str = "application/json",
     timeout: aiohttp.ClientTimeout = TIMEOUT,
 ) -> _Request:
-    """With the credentials, for which a plugin may have to run: that takes its time."""
+    """With the credentials. Raises Unreachable where they cannot be read now."""
     # Uncompressed: to unpack the list of a large site would take a tenth of the CPU of its start.
     headers = {
         "Accept": accept,
@@ -280,7 +280,7 @@ async def _request(
         "Content-Type": content_type,
         "User-Agent": "underhost",
     }
-    await api.update_params_for_auth(headers, [], ["BearerToken"])
+    await kubeconfig.authorize(api, headers)
     data = None if body is None else msgspec.json.encode(body)
     return _Request(method, path + _encoded(tuple(query)), headers, data, timeout)
 

@@ -16,7 +16,7 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 import yaml
 
-from underhost.schemas.errors import InputError
+from underhost.schemas.errors import InputError, Unreachable
 from underhost.schemas.near import did_you_mean
 from underhost.streams.kubernetes import library
 from underhost.streams.settings.clusters import KubernetesSettings
@@ -104,6 +104,18 @@ async def load(origin: Origin) -> Any:
         return _as_kubectl_asks(client_module.ApiClient(configuration))
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError: an unreadable CA, certificate or key
         raise InputError(f"{origin}: certificates cannot be used: {_one_line(error)}") from error
+
+
+async def authorize(api: Any, headers: dict[str, str]) -> None:
+    """Add the user's credentials to the headers of a request.
+
+    Raises Unreachable where a pod's token cannot be read now: kubelet writes it anew before it ends.
+    """
+    try:
+        await api.update_params_for_auth(headers, [], ["BearerToken"])
+    except (library.load()[0].ConfigException, OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or _one_line(error)
+        raise Unreachable(f"{api.configuration.host}: the credentials cannot be read now: {why}") from error
 
 
 def _why_not(origin: Origin, error: Exception) -> str:

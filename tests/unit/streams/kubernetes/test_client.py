@@ -1,10 +1,13 @@
 """One request to an API server, and each way in which it fails."""
 
 import asyncio
+import json
 import ssl
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,7 @@ from support.fakes.kube import FakeKube, Fault
 
 from underhost.schemas.errors import Conflict, Gone, InputError, Refused, Retry, UnderhostError, Unreachable
 from underhost.streams.kubernetes import library
-from underhost.streams.kubernetes.client import connect, said
+from underhost.streams.kubernetes.client import KubernetesClient, connect, said
 from underhost.streams.settings.clusters import KubernetesSettings
 
 NODE = "/api/v1/nodes/n1"
@@ -224,3 +227,56 @@ def test_nothing_of_the_client_library_is_imported_before_it_is_needed() -> None
 async def test_a_missing_kubeconfig_is_the_users_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         await connect(KubernetesSettings(kubeconfig=tmp_path / "none"))
+
+
+@asynccontextmanager
+async def in_a_pod(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[KubernetesClient, Path]]:
+    """A client of a pod's own account, which reads its token for each request; and the file of the token."""
+    certificate, key = self_signed(folder, "IP:127.0.0.1")
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificate, key)
+
+    async def answer(request: web.Request) -> web.Response:
+        return web.json_response({"user": request.headers["Authorization"]})
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
+    (folder / "token").write_text("first")
+    library.load()
+    loader = "kubernetes_asyncio.config.incluster_config"
+    monkeypatch.setattr(f"{loader}.SERVICE_TOKEN_FILENAME", str(folder / "token"))
+    monkeypatch.setattr(f"{loader}.SERVICE_CERT_FILENAME", str(certificate))
+    monkeypatch.setattr(f"{loader}.TOKEN_REFRESH_PERIOD", timedelta(0))
+    environ = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(runner.addresses[0][1])}
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    try:
+        async with await connect(KubernetesSettings(), environ={**environ, "HOME": str(folder)}) as client:
+            yield client, folder / "token"
+    finally:
+        await runner.cleanup()
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [(b"", "Token file exists but empty."), (None, "No such file or directory"), (b"\xff", "'utf-8' ")],
+)
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_a_pods_token_that_cannot_be_read_now_is_unreachable_and_read_again(
+    content: bytes | None, why: str, method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with in_a_pod(tmp_path, monkeypatch) as (client, token):
+        if content is None:
+            token.unlink()
+        else:
+            token.write_bytes(content)
+        with pytest.raises(Unreachable) as caught:
+            await client.call(method, NODE)
+        assert str(caught.value).startswith(f"{client.server}: the credentials cannot be read now: {why}")
+        assert not await client.answers(1.0)
+        token.write_text("second")
+        assert json.loads(await client.call(method, NODE)) == {"user": "Bearer second"}
+        assert await client.answers(10.0)
