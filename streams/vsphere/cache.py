@@ -20,6 +20,9 @@ from underhost.streams.vsphere.changes import CLUSTER, HOST, LEAVE, PASSTHROUGH,
 from underhost.streams.vsphere.records import Records, cluster_name, inventory_records
 from underhost.streams.vsphere.scope import may_be_node
 
+TAG = "tag:"
+"""What the label of a tag begins with, before its category."""
+
 
 class Touched(NamedTuple):
     """Objects whose records may have changed. `everything`: a cluster changed, and all records depend on clusters."""
@@ -65,6 +68,10 @@ class InventoryCache:
         """What the VMs of the site's nodes are known by (`scope.py`)."""
         self._nodes = identities
         self._widen(self._vms)
+
+    def know_tags(self, tags: Mapping[str, Mapping[str, str]]) -> None:
+        """The tags of hosts, by moref and category, until the session has read them (`Poll.tags`)."""
+        self._tags = tags
 
     def left_out(self) -> set[str]:
         """Keys of objects in clusters that hold no node's VM: that they are not among the records is no loss."""
@@ -117,7 +124,9 @@ class InventoryCache:
         self._names.update({state.ref: state.name for state in poll.clusters})
         self._tell_apart()
         self._attribute_names = poll.attribute_names
-        self._placement, self._tags = poll.placement, poll.tags
+        self._placement = poll.placement
+        if poll.tags is not None:
+            self._tags = poll.tags
         self.apply(change for change in poll.host_changes if change.ref in self._hosts)
 
     def cluster_names(self) -> list[str]:
@@ -275,7 +284,7 @@ class InventoryCache:
         parent = host.get("parent") or ""
         labels = dict(self._placement.get(parent, {}))
         for tags in (self._tags.get(parent, {}), self._tags.get(ref, {})):
-            labels.update({f"tag:{category}": name for category, name in tags.items()})
+            labels.update({TAG + category: name for category, name in tags.items()})
         for key, value in (host.get("customValue") or {}).items():
             name = self._attribute_names.get(key)
             if name and value:

@@ -67,14 +67,15 @@ class Poll(NamedTuple):
         host_changes: connection state and maintenance mode of every host, as changes of kind modify.
         attribute_names: names of the custom attributes, by key.
         placement: name of the datacenter and folder of each cluster, by its moref, as labels.
-        tags: of each host, and of each cluster with what lies above it, by moref: the tag by its category.
+        tags: of each host, and of each cluster with what lies above it, by moref: the tag by its category. None where
+            this session has not been able to read them yet.
     """
 
     clusters: tuple[ClusterState, ...]
     host_changes: tuple[ObjectChange, ...]
     attribute_names: Mapping[int, str]
     placement: Mapping[str, Mapping[str, str]]
-    tags: Mapping[str, Mapping[str, str]] = {}
+    tags: Mapping[str, Mapping[str, str]] | None = {}
 
 
 class Collector(Protocol):

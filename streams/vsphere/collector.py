@@ -113,7 +113,8 @@ class PropertyFilterCollector:
             return poll
         objects = {change.ref: "HostSystem" for change in poll.host_changes}
         objects.update({ref: type_ for above in lineage.values() for ref, type_ in above})
-        return poll._replace(tags=inherited(await self._tags.read(objects), lineage))
+        tags = await self._tags.read(objects)
+        return poll._replace(tags=None if tags is None else inherited(tags, lineage))
 
     async def close(self) -> None:
         """See `Collector.close`."""

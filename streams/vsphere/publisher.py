@@ -7,15 +7,20 @@ is back. When to list, poll and publish is left to the watcher.
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
+
+import msgspec
 
 from underhost.schemas.keys import listed_key, parse_key
+from underhost.schemas.kubernetes import decode
 from underhost.schemas.records import Listed
 from underhost.schemas.topics import HOSTS, Topic
+from underhost.schemas.vsphere import Host
 from underhost.streams.log import structlog
 from underhost.streams.ports import Outgoing, Publisher, TopicReader
 from underhost.streams.publish import publish_until_taken
 from underhost.streams.timing import Timing
-from underhost.streams.vsphere.cache import InventoryCache, Touched
+from underhost.streams.vsphere.cache import TAG, InventoryCache, Touched
 from underhost.streams.vsphere.records import TOPICS_IN_ORDER, Records
 from underhost.streams.watching.doubts import Doubts
 from underhost.streams.watching.reconcile import doubt_of, is_collapse, plan_listing
@@ -89,6 +94,17 @@ class InventoryPublisher:
         if held != self._known:
             log.error("the topics do not hold what was published", site=self._site)
             self._held = held
+
+    def host_tags(self) -> dict[str, dict[str, str]]:
+        """The tags that the topic shows of each host, by moref and category, those of its cluster among them."""
+        found = {}
+        for value in self._known[HOSTS.name].values():
+            with suppress(msgspec.MsgspecError):  # `b""`: readers do not agree about it
+                host = decode(value, Host)
+                found[host.ref] = {
+                    name.removeprefix(TAG): tag for name, tag in host.labels.items() if name.startswith(TAG)
+                }
+        return found
 
     def counts(self) -> dict[str, int]:
         """How many objects the topics hold, by the topics' short names."""

@@ -66,11 +66,14 @@ class TagReader:
         self._categories: dict[str, str] = {}
         self._read_at = 0.0
         self._ambiguous: set[tuple[str, str]] = set()
-        self._last: dict[str, dict[str, str]] = {}
+        self._last: dict[str, dict[str, str]] | None = None
         self._failure = ""
 
-    async def read(self, objects: Objects) -> dict[str, dict[str, str]]:
-        """As `read_now`; the last tags where that fails, which is logged once. Raises nothing but InputError."""
+    async def read(self, objects: Objects) -> dict[str, dict[str, str]] | None:
+        """As `read_now`; where that fails, which is logged once, the last tags, None before the first ones.
+
+        Raises nothing but InputError.
+        """
         try:
             self._last = await self.read_now(objects)
         except (Refused, Unreachable) as error:

@@ -134,11 +134,13 @@ class VSphereSource(Source):
         """The first full update set; everything that differs from the topics is published, then the markers."""
         version, changes = await self._update_set(collector, "")
         cache.apply(changes)
+        await self._topics.load(self._reader)
+        # While vCenter starts, its REST API, which has the tags, is up last: without one no node may lose its labels.
+        cache.know_tags(self._topics.host_tags())
         await self._poll(collector, cache)
         await self._look_for_nodes(cache)
         if reason := cache.missing_clusters():
             raise Refused(reason)
-        await self._topics.load(self._reader)
         await self._topics.reconcile(cache, first=True)
         self.ready.set()
         self._since = self._clock()

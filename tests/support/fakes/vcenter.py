@@ -35,6 +35,8 @@ class FakeVCenter:
         self.missing: dict[str, dict[str, str]] = {}
         self.attribute_names: dict[int, str] = {}
         self.placement: dict[str, dict[str, str]] = {}
+        self.tags: dict[str, dict[str, str]] | None = {}
+        """None where the session could not read them yet."""
         self.blank_polls = 0
         """So many polls show no host at all, as an expired session may do."""
         self._polled = asyncio.Event()
@@ -135,7 +137,7 @@ class FakeCollector:
             ObjectChange(MODIFY, HOST, ref, {path: properties[path] for path in paths})
             for ref, properties in vcenter.hosts.items()
         )
-        return Poll(tuple(vcenter.clusters.values()), hosts, vcenter.attribute_names, vcenter.placement)
+        return Poll(tuple(vcenter.clusters.values()), hosts, vcenter.attribute_names, vcenter.placement, vcenter.tags)
 
     async def close(self) -> None:
         self._vcenter.logouts += 1

@@ -193,6 +193,13 @@ async def test_while_tags_cannot_be_read_the_last_ones_stand_and_it_is_said_once
     assert await reader.read(HOSTS) == {}
 
 
+async def test_before_tags_were_read_once_nothing_is_said_of_them(rest: FakeRest, reader: TagReader) -> None:
+    rest.status = 503
+    assert await reader.read(HOSTS) is None
+    rest.status, rest.attached = 200, {"host-1": ["r7"]}
+    assert await reader.read(HOSTS) == {"host-1": {"rack": "r7"}}
+
+
 def test_a_cluster_has_the_tags_of_what_lies_above_it_the_nearest_of_each_category() -> None:
     tags = {
         "host-1": {"rack": "r1"},

@@ -658,3 +658,50 @@ async def test_what_a_former_owner_published_late_and_what_is_lost_is_published_
 def objects(records: dict[str, bytes]) -> dict[str, bytes]:
     """The records without the marker, which says when vCenter was last heard of."""
     return {key: value for key, value in records.items() if "/listed/" not in key}
+
+
+# ---------------------------------------------------------------------------------------------------------------- tags
+def labels_of(topics: FakeTopics) -> dict[str, dict[str, str]]:
+    """The labels of each host as the topic holds them."""
+    hosts = (decode(value, Host) for key, value in topics._held[HOSTS.name].items() if "/listed/" not in key)
+    return {host.id: host.labels for host in hosts}
+
+
+@pytest.mark.parametrize("again", ["session", "worker"])
+async def test_until_tags_are_read_again_those_that_the_topic_holds_stand(again: str) -> None:
+    """While vCenter starts, its REST API is up later than what hosts are read from: every host lost its tags."""
+    vcenter, topics = FakeVCenter(hosts=2, vms=1), FakeTopics()
+    vcenter.attribute_names, vcenter.hosts["host-1"]["customValue"] = {7: "owner"}, {7: "ops"}
+    vcenter.tags = {"host-1": {"rack": "r7"}, "domain-1": {"zone": "a", "rack": "any"}}
+    before = {
+        "host-1": {"owner": "ops", "tag:rack": "r7", "tag:zone": "a"},
+        "host-2": {"tag:rack": "any", "tag:zone": "a"},
+    }
+    async with running(a_source(vcenter, topics)):
+        first = len(await topics.until(7))
+        assert labels_of(topics) == before
+        vcenter.tags = None
+        if again == "session":
+            vcenter.tell(Unreachable("connection refused"))
+            await topics.until(first + 3)
+    source = a_source(vcenter, topics)
+    async with running(source):
+        first = len(await topics.until(len(topics.log) + 3))
+        assert labels_of(topics) == before
+        vcenter.hosts["host-2"]["name"] = "esx-two"
+        vcenter.tell(ObjectChange(MODIFY, HOST, "host-2", {"name": "esx-two"}))
+        await topics.until(first + 1)
+        assert labels_of(topics) == before, "a change of a host takes no tag away either"
+        vcenter.tags = {"host-1": {"rack": "r8"}}
+        source.refresh()
+        await topics.until(first + 3)
+    assert labels_of(topics) == {"host-1": {"owner": "ops", "tag:rack": "r8"}, "host-2": {}}
+    assert vcenter.logins == (3 if again == "session" else 2)
+
+
+async def test_a_row_that_cannot_be_read_tells_no_tags() -> None:
+    vcenter, topics = FakeVCenter(hosts=1, vms=0), FakeTopics({HOSTS.name: {"s/host//host-1": b""}})
+    vcenter.tags = None
+    async with running(a_source(vcenter, topics)):
+        await topics.until(5)
+    assert labels_of(topics) == {"host-1": {}}
