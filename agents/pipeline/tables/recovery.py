@@ -79,7 +79,8 @@ async def _places(app: faust.App, held: set[TP]) -> tuple[dict[TP, int], dict[TP
     highwaters = await app.consumer.highwaters(*held)
     earliest = await app.consumer.earliest_offsets(*held)
     committed = {TP(*tp): offset for tp, offset in (await app.consumer.seek_to_committed()).items()}
-    positions = {tp: committed.get(tp) or earliest.get(tp) or 0 for tp in held}
+    # Places may be kept for longer than records: what was removed in between nobody brings any more.
+    positions = {tp: max(committed.get(tp) or 0, earliest.get(tp) or 0) for tp in held}
     return positions, {tp: highwaters.get(tp) or 0 for tp in held}
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from faust.types import TP
 from support.build import a_pod
 from support.fakes.tables import StoredTables
@@ -47,6 +48,15 @@ class Rebalances:
     async def complete(self) -> None:
         """The tables are recovered."""
         await self.hooks[1](self)
+
+
+def offsets(found: dict[TP, int]) -> Callable[..., Awaitable[dict[TP, int]]]:
+    """A question to the consumer with this answer."""
+
+    async def answer(*of: object) -> dict[TP, int]:
+        return found
+
+    return answer
 
 
 async def many_rows(folder: Path, app: Rebalances, told: list[str]) -> StoredTables:
@@ -122,3 +132,31 @@ async def test_recovered_pods_share_parts_and_so_do_those_that_come_after(tmp_pa
     rows = state.rows(PODS)
     assert sorted(rows) == ["shop/web-0", "shop/web-1", "shop/web-2"]
     assert len({id(row.spec.containers) for row in rows.values()}) == 1
+
+
+async def test_a_place_before_the_start_of_an_emptied_topic_is_none_to_wait_for(tmp_path: Path) -> None:
+    """Kafka keeps places for longer than records: what is between was waited for, for ever."""
+    app, told, place = Rebalances(), list[str](), TP(PODS.name, 0)
+    sought: list[dict[TP, int]] = []
+
+    async def seek(places: dict[TP, int]) -> None:
+        sought.append(places)
+
+    app.consumer.seek_to_committed, app.consumer.seek_wait = offsets({place: 7}), seek
+    app.consumer.earliest_offsets = app.consumer.highwaters = offsets({place: 10})
+    tables = await many_rows(tmp_path, app, told)
+    await app.complete()
+    assert sought == [{place: 10}]
+    assert (tables.sites.behind(), tables.sites.unready(SITE)) == (0, None)
+
+
+@pytest.mark.parametrize(("committed", "following"), [(None, 4), (0, 4), (4, 4), (7, 7), (12, 12)])
+async def test_streams_go_on_where_they_were_committed_within_what_the_topic_still_holds(
+    committed: int | None, following: int, tmp_path: Path
+) -> None:
+    app, place = Rebalances(), TP(PODS.name, 0)
+    app.consumer.seek_to_committed = offsets({} if committed is None else {place: committed})
+    app.consumer.earliest_offsets, app.consumer.highwaters = offsets({place: 4}), offsets({place: 12})
+    tables = await many_rows(tmp_path, app, [])
+    await app.complete()
+    assert tables.sites.following(PODS, 0) == following
