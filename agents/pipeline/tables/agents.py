@@ -8,6 +8,7 @@ record, of a publisher that another one has followed or older than the object's 
 """
 
 import logging
+import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from typing import Any, TypeVar
@@ -65,8 +66,10 @@ class Tables:
         sites: the decoded side of the state topics.
     """
 
-    def __init__(self, app: faust.App, sites: Sites, live: Live, refused: Refused) -> None:
-        self.sites, self._live, self._refused = sites, live, refused
+    def __init__(
+        self, app: faust.App, sites: Sites, live: Live, refused: Refused, wall: Callable[[], float] = time.time
+    ) -> None:
+        self.sites, self._live, self._refused, self._wall = sites, live, refused, wall
         self._orphans = Orphans()
         self._late: defaultdict[str, set[bytes]] = defaultdict(set)
         """By topic, the keys whose newest record in the topic is a late one."""
@@ -215,11 +218,13 @@ class Tables:
         if isinstance(record, Action) and (why := forged(record)):
             raise BadEvent(f"nobody has ordered this: {why}")
         listed = isinstance(record, Listed) and self.sites.state(key.site).epoch(topic, key.name) != record.epoch
+        # A time of the future would keep, or end, what is kept for a while: whoever wrote it had a wrong clock.
+        at = min(message.timestamp, self._wall())
         try:
-            self._follow_term(topic, key.site, message)
+            self._follow_term(topic, key.site, message, at)
             if topic in self.sites.read:
                 deleted_uid = _deleted_uid(message) if record is None else ""
-                self.sites.apply(topic, key, record, message.timestamp, deleted_uid)
+                self.sites.apply(topic, key, record, at, deleted_uid)
         except LateRecord as error:
             self._refused(topic.short, error.why)
             log.debug("%s: a late record of %r is left out: %s", topic.short, message.key, error)
@@ -228,17 +233,17 @@ class Tables:
             return None
         if topic.short in self._late:
             self._late[topic.short].discard(message.key)
-        self._set_row(topic, key, record, message)
+        self._set_row(topic, key, record, message, at)
         if listed and isinstance(record, Listed) and not record.doubt:
-            await self._forget_ghosts(topic, key.site, record.count, message)
+            await self._forget_ghosts(topic, key.site, record.count, message, at)
         if topic not in self.sites.read and record is not None:
             if isinstance(record, Action):
-                self._forget_outdated(key.site, record.kind, message.timestamp)
+                self._forget_outdated(key.site, record.kind, at)
             for watcher in self._watchers.get(topic.short, ()):
                 watcher(key.site, record)
         return record
 
-    async def _forget_ghosts(self, topic: Topic, site: str, count: int, message: Any) -> None:
+    async def _forget_ghosts(self, topic: Topic, site: str, count: int, message: Any, at: float) -> None:
         """A source has listed anew, and shows another number of objects than there are rows.
 
         Where a worker was down for longer than tombstones are kept, it never hears of them.
@@ -255,7 +260,7 @@ class Tables:
             return
         for row in rows - {key.encode() for key in live}:
             self.forget(row, topic)
-            self.sites.apply(topic, read_key(row), None, message.timestamp)
+            self.sites.apply(topic, read_key(row), None, at)
         log.warning(
             "%s of site %s: %d rows, %d listed: what the topic does not hold is gone",
             topic.short,
@@ -264,7 +269,7 @@ class Tables:
             count,
         )
 
-    def _follow_term(self, topic: Topic, site: str, message: Any) -> None:
+    def _follow_term(self, topic: Topic, site: str, message: Any, at: float) -> None:
         """Keep the newest term of the topic and site, over restarts, too. Raises LateRecord for an older one."""
         if topic in SEVERAL or not (said := header_of(message.headers, TERM)):
             return
@@ -273,13 +278,13 @@ class Tables:
         if row is not None and terms.is_newest(row, said):
             return
         known = None if row is None else terms.stored(row)
-        newest = terms.newest(known, said, message.timestamp)
+        newest = terms.newest(known, said, at)
         if newest is not None and newest != known:
             if known is not None and newest.term < known.term:
                 log.warning("%s of site %s: terms begin anew: %d after %d", topic.short, site, newest.term, known.term)
             table[row_key] = msgspec.json.encode(newest)
 
-    def _set_row(self, topic: Topic, key: Key, record: Struct | None, message: Any) -> None:
+    def _set_row(self, topic: Topic, key: Key, record: Struct | None, message: Any, at: float) -> None:
         table = self._tables[topic.short]
         fleeting = topic.source is None and key.name.startswith(FLEETING)
         if record is None:
@@ -288,14 +293,14 @@ class Tables:
                 # Nothing more is ordered of a pod that is gone; without this the tables would grow for ever.
                 self.forget(message.key, topics.PLACEMENTS, topics.OUTCOMES)
             if topic in self.sites.read and self._has_rows(target_of(key)):
-                self._orphans.note(target_of(key), message.timestamp)
+                self._orphans.note(target_of(key), at)
         elif not fleeting and table.stored.get(message.key) != message.value:
             table[message.key] = message.value
             if topic in OF_TARGETS:
                 if self._orphans:
-                    self._forget_orphans(message.timestamp)
+                    self._forget_orphans(at)
                 if not self._has_target(message.key):
-                    self._orphans.note(message.key, message.timestamp)
+                    self._orphans.note(message.key, at)
 
     def _has_rows(self, key: bytes) -> bool:
         return any(key in self._tables[topic.short].stored for topic in OF_TARGETS if topic.short in self._tables)

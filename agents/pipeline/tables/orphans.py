@@ -20,7 +20,10 @@ known."""
 
 
 class Orphans:
-    """The keys of such rows, by when they are forgotten. Times are the records', in seconds since 1970."""
+    """The keys of such rows, by when they are forgotten.
+
+    Times are the records', in seconds since 1970, and none of the future: nothing would be forgotten before it.
+    """
 
     def __init__(self) -> None:
         self._until: dict[bytes, float] = {}

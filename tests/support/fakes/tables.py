@@ -31,7 +31,8 @@ class StoredTables(Tables):
     """Tables of one site, whose every record is in partition 0.
 
     Attributes:
-        late: what was refused, (topic, why). live: what the topics hold, where that is asked for.
+        late: what was refused, (topic, why). live: what the topics hold, where that is asked for. wall: the time of the
+            wall clock, which records are not of the future by.
     """
 
     def __init__(self, folder: Path, read: tuple[Topic, ...], derived: tuple[Topic, ...] = ()) -> None:
@@ -41,7 +42,10 @@ class StoredTables(Tables):
         sites = Sites(read, derived, partition_of=lambda site: 0, sources=lambda state: frozenset())
         sites.resume({0}, {}, {})
         self.live: dict[str, bytes] = {}
-        super().__init__(app, sites, self._of_topic, lambda topic, why: self.late.append((topic, why)))
+        self.wall = float("inf")
+        super().__init__(
+            app, sites, self._of_topic, lambda topic, why: self.late.append((topic, why)), lambda: self.wall
+        )
         self._tables.update({topic.short: StoredTable() for topic in (*read, *derived)})
 
     async def _of_topic(self, topic: Topic, site: str) -> dict[str, bytes]:

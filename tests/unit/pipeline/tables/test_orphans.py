@@ -118,3 +118,34 @@ async def test_rows_that_were_left_by_an_earlier_run_are_forgotten(tmp_path: Pat
 
 def rows_of(tables: StoredTables, topic: Topic) -> list[str]:
     return sorted(key.decode() for key, _ in tables.rows(topic))
+
+
+YEARS = 10 * 365 * 86_400.0
+
+
+async def test_one_record_of_the_future_keeps_no_rows_that_came_after_it(tmp_path: Path) -> None:
+    """A clock that was wrong for a moment: whatever was kept after that was kept for ten years."""
+    tables = StoredTables(tmp_path, READ, DERIVED)
+    for number in range(3):
+        tables.wall = number * LATER
+        await command(tables, f"pod/shop/p{number}", at=tables.wall + (YEARS if number == 0 else 0.0))
+    assert rows(tables) == ["prod/pod/shop/p2"]
+
+
+async def test_one_record_of_the_future_ends_no_rows_before_their_time(tmp_path: Path) -> None:
+    tables = StoredTables(tmp_path, READ, DERIVED)
+    tables.wall = 1.0
+    await command(tables, "pod/shop/p0", at=1.0)
+    await command(tables, "pod/shop/p1", at=YEARS)
+    assert rows(tables) == ["prod/pod/shop/p0", "prod/pod/shop/p1"]
+
+
+async def test_one_record_of_the_future_makes_the_evictor_forget_nothing(tmp_path: Path) -> None:
+    moment = 1_767_600_000.0
+    tables = StoredTables(tmp_path, READ, DERIVED)
+    tables.wall = moment
+    desired: dict[str, object] = {"uid": "u", "at": "2026-01-05T08:00:00.000Z"}
+    for name, at in (("db-0", moment), ("db-1", moment + YEARS)):
+        action = order("evict", f"pod/shop/{name}", desired, "", {})
+        await tables.take(ACTIONS, target_key(SITE, action.target), msgspec.json.encode(action), at=at)
+    assert rows_of(tables, ACTIONS) == ["prod/pod/shop/db-0", "prod/pod/shop/db-1"]
