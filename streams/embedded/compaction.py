@@ -8,7 +8,6 @@ The last record of a partition always stays: the recovery of a table waits for i
 import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import takewhile
 
 from underhost.streams.embedded import store
 
@@ -68,29 +67,43 @@ def plan(
     gone: list[int] = []
     start = 0
     if policy.retention is not None:
-        gone = _expired(db, number, end, now - policy.retention)
+        gone = _expired(db, number, end, now - policy.retention, now)
         start = gone[-1] + 1 if gone else 0
     if policy.compact:
         gone += _superseded(db, number, start, end, policy, progress, now, force)
     return gone
 
 
-def _expired(db: sqlite3.Connection, number: int, end: int, before: int) -> list[int]:
+def _aged(db: sqlite3.Connection, first: int, end: int, before: int, now: int) -> int:
+    """Where the records from rowid `first` on that were written before a time end: at the first that is younger.
+
+    A time after `now` is of a clock that was ahead, and says nothing: such a record is as old as the next one.
+    """
+    young = db.execute(
+        "SELECT id FROM records WHERE id >= ? AND id < ? AND timestamp BETWEEN ? AND ? ORDER BY id LIMIT 1",
+        (first, end, before, now),
+    ).fetchone()
+    last = db.execute(
+        "SELECT id FROM records WHERE id >= ? AND id < ? AND timestamp < ? ORDER BY id DESC LIMIT 1",
+        (first, young[0] if young else end, before),
+    ).fetchone()
+    return int(last[0]) + 1 if last else first
+
+
+def _expired(db: sqlite3.Connection, number: int, end: int, before: int, now: int) -> list[int]:
     """The oldest records up to the first that is young enough, but never the last of the partition."""
     first, last = store.rowid(number, 0), store.rowid(number, end - 1)
-    rows = db.execute("SELECT id, timestamp FROM records WHERE id >= ? AND id < ? ORDER BY id", (first, last))
-    return [id_ - first for id_, _ in takewhile(lambda row: row[1] < before, rows)]
+    aged = _aged(db, first, last, before, now)
+    rows = db.execute("SELECT id FROM records WHERE id >= ? AND id < ? ORDER BY id", (first, aged))
+    return [id_ - first for (id_,) in rows]
 
 
 def _superseded(
     db: sqlite3.Connection, number: int, start: int, end: int, policy: Policy, progress: Progress, now: int, force: bool
 ) -> list[int]:
     base = store.rowid(number, 0)
-    young = db.execute(
-        "SELECT id FROM records WHERE id >= ? AND id < ? AND timestamp > ? ORDER BY id LIMIT 1",
-        (base + max(progress.cleaned, start), base + end, now - policy.lag),
-    ).fetchone()
-    cleanable = young[0] - base if young else end
+    aged = now - policy.lag + 1
+    cleanable = _aged(db, base + max(progress.cleaned, start), base + end, aged, now) - base
     dirty = cleanable - progress.cleaned
     if dirty <= 0 and not force:
         return []

@@ -238,3 +238,34 @@ def test_the_policies_of_our_topics_are_read_from_their_configuration() -> None:
 )
 def test_a_policy_is_read_as_kafka_reads_it(config: dict[str, str], policy: Policy) -> None:
     assert Policy.of(config) == policy
+
+
+# ------------------------------------------------------------------------------------ records of a clock that was ahead
+AHEAD = -400 * DAY_MS
+
+
+async def test_a_record_of_the_future_goes_with_the_next_one_that_has_aged(log: Log) -> None:
+    """A clock that was ahead for a moment: nothing that came after it was removed for as long."""
+    await log.create_topic("t", 1, {"cleanup.policy": "delete", "retention.ms": "100"})
+    await fill(log, ("a", "1", AHEAD), ("a", "2", 300), ("-", "3", AHEAD), ("a", "4", 101), ("a", "5", AHEAD))
+    await fill(log, ("a", "6", 100), ("a", "7", 101), ("a", "8", 1))
+    assert await log.compact(NOW) == 4
+    assert await left(log) == [(4, "5"), (5, "6"), (6, "7"), (7, "8")]
+
+
+async def test_records_of_the_future_alone_are_too_young_to_go(log: Log) -> None:
+    await log.create_topic("t", 1, {"cleanup.policy": "delete", "retention.ms": "100"})
+    await fill(log, ("a", "1", 300), ("a", "2", AHEAD), ("a", "3", AHEAD))
+    assert await log.compact(NOW) == 1
+    assert await log.compact(NOW - AHEAD + 101) == 1
+    assert await left(log) == [(2, "3")]
+
+
+async def test_a_record_of_the_future_is_superseded_with_the_next_one_that_has_aged(log: Log) -> None:
+    await log.create_topic("t", 1, {**COMPACT, "min.compaction.lag.ms": str(DAY_MS)})
+    await fill(log, ("a", "1", AHEAD), ("a", "2", 3 * DAY_MS), ("b", "1", 2 * DAY_MS), ("b", "2", AHEAD))
+    await fill(log, ("b", "3", DAY_MS - 1), ("b", "4", 5))
+    assert await log.compact(NOW) == 1
+    assert await left(log) == [(1, "2"), (2, "1"), (3, "2"), (4, "3"), (5, "4")]
+    assert await log.compact(NOW + DAY_MS, force=True) == 3
+    assert await left(log) == [(1, "2"), (5, "4")]
