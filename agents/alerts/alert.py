@@ -5,6 +5,8 @@ tells alerts apart by, so they hold only what stays as long as the finding does:
 not the node that its pod runs on at the moment.
 """
 
+from typing import Any
+
 from underhost.agents.evaluate.findings import INVENTORY
 from underhost.schemas.records import FindingEvent
 from underhost.schemas.severities import BY_NAME, UNKNOWN_NODE, remedy_of
@@ -79,9 +81,9 @@ def annotations_of(event: FindingEvent, runbooks: str) -> dict[str, str]:
     return {name: value for name, value in found.items() if value}
 
 
-def alert(event: FindingEvent, ends_at: str, link: str, runbooks: str) -> dict[str, object]:
+def alert(event: FindingEvent, ends_at: str, link: str, runbooks: str) -> dict[str, Any]:
     """A postable alert; `ends_at` in the future while it fires, `link` to the page ("" for none)."""
-    body: dict[str, object] = {
+    body: dict[str, Any] = {
         "labels": labels_of(event),
         "annotations": annotations_of(event, runbooks),
         "startsAt": event.first_seen,

@@ -7,9 +7,12 @@ import asyncio
 import logging
 import ssl
 import time
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import aiohttp
 import msgspec
 
 from underhost.agents.alerts import delivery
@@ -25,12 +28,14 @@ PATH = "/api/v2/alerts"
 JSON = {"Content-Type": "application/json"}
 AT_ONCE = 500
 """Alerts in one POST."""
+HALVED = 200
+"""POSTs that are halved in one message at most: some twenty alerts are found that are at fault, each by nine."""
 GATHER = 0.2
 """Seconds that a new finding waits for others of the same event: one message, and one notification of the group."""
 
 
 class Alertmanager:
-    """Tells one Alertmanager. `counted` is told the result of each message: sent, refused or failed.
+    """Tells one Alertmanager. `counted` is told the result of each message: sent, refused (in part) or failed.
 
     `trusted` see `delivery.new_session`.
     """
@@ -65,23 +70,43 @@ class Alertmanager:
                 due = self.book.due(time.monotonic())
                 if not due:
                     continue
+                alerts = self._alerts(due)
                 try:
-                    for body in self._bodies(due):
-                        headers = delivery.read_headers(self._headers_file)
-                        await delivery.post(session, self._url, {**headers, **JSON}, body)
+                    refused = await self._tell(session, alerts)
                 except Unreachable as error:
                     pause = min(self._repeat, delivery.next_pause(pause))
                     self._counted("failed")
                     log.warning("alerts are told again in %.0f s: %s", pause, error)
                     continue
-                except Refused as error:
-                    # Alertmanager takes the good alerts of a message all the same; the rest would be refused for ever.
-                    self._counted("refused")
-                    log.error("alerts were refused: %s", error)
-                else:
-                    self._counted("sent")
+                self._counted("refused" if refused else "sent")
                 pause = 0.0
-                self.book.told(due, time.monotonic())
+                self.book.told(due, time.monotonic())  # what is refused would be refused for ever
+
+    async def _tell(self, session: aiohttp.ClientSession, alerts: list[dict[str, Any]]) -> bool:
+        """POST the alerts; whether any were refused, which is logged. Raises Unreachable.
+
+        What is refused for its body is halved, down to the alert that is at fault: Alertmanager itself takes the good
+        ones beside one that is not valid, but takes nothing of what it cannot parse, and a proxy nothing of what is
+        too large. The halves come last, so that what is taken as it is does not wait for them.
+        """
+        parts = deque(alerts[at : at + AT_ONCE] for at in range(0, len(alerts), AT_ONCE))
+        halved, refused, first = 0, 0, ""
+        while parts:
+            part = parts.popleft()
+            headers = delivery.read_headers(self._headers_file)
+            try:
+                await delivery.post(session, self._url, {**headers, **JSON}, msgspec.json.encode(part))
+            except Refused as error:
+                if isinstance(error, delivery.BodyRefused) and len(part) > 1 and halved < HALVED:
+                    halved += 1
+                    middle = len(part) // 2
+                    parts += part[:middle], part[middle:]
+                    continue
+                refused += len(part)
+                first = first or f"that of finding {part[0]['labels']['finding_id']}: {error}"
+        if refused:
+            log.error("%d of %d alerts were refused, first %s", refused, len(alerts), first)
+        return bool(refused)
 
     async def _wait(self, seconds: float, *, only_time: bool) -> None:
         """For something new, or for the next repetition."""
@@ -96,8 +121,7 @@ class Alertmanager:
                 pass
         self._new.clear()
 
-    def _bodies(self, due: Due) -> list[bytes]:
+    def _alerts(self, due: Due) -> list[dict[str, Any]]:
         until = rfc3339(time.time() + due.ends_in)
-        alerts = [alert(event, until, self._link, self._runbooks) for event in due.firing]
-        alerts += [alert(event, event.updated_at, self._link, self._runbooks) for event in due.resolved]
-        return [msgspec.json.encode(alerts[at : at + AT_ONCE]) for at in range(0, len(alerts), AT_ONCE)]
+        firing = [alert(event, until, self._link, self._runbooks) for event in due.firing]
+        return firing + [alert(event, event.updated_at, self._link, self._runbooks) for event in due.resolved]

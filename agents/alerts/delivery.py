@@ -1,6 +1,6 @@
 """One HTTP POST to somebody who is alerted, and how long to wait where it fails.
 
-In: a URL, headers from a file, a body. Out: `Taken`, or Refused (sending it again is of no use) or Unreachable.
+In: a URL, headers from a file, a body. Out: nothing, or Refused (sending it again is of no use) or Unreachable.
 """
 
 import ssl
@@ -17,7 +17,13 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 """Seconds before the next attempt; doubled at each failure."""
 LATER = frozenset({408, 425, 429})
 """Answers of the 4xx that mean: again, later."""
+OF_THE_BODY = frozenset({400, 413, 422})
+"""Answers of the 4xx that are about what was sent, and not about the address or who sends."""
 SHOWN = 200
+
+
+class BodyRefused(Refused):
+    """It is what was sent that is refused: a part of it may be taken."""
 
 
 def new_session(trusted: ssl.SSLContext | None = None) -> aiohttp.ClientSession:
@@ -30,7 +36,7 @@ def new_session(trusted: ssl.SSLContext | None = None) -> aiohttp.ClientSession:
 
 
 async def post(session: aiohttp.ClientSession, url: str, headers: Mapping[str, str], body: bytes) -> None:
-    """Returns once it is taken (2xx). Raises Refused and Unreachable, whose text holds no secret."""
+    """Returns once it is taken (2xx). Raises Refused, BodyRefused and Unreachable, whose text holds no secret."""
     where = public(url)
     try:
         async with session.post(url, data=body, headers=headers, allow_redirects=False) as answer:
@@ -38,7 +44,9 @@ async def post(session: aiohttp.ClientSession, url: str, headers: Mapping[str, s
                 return
             said = " ".join((await answer.text(errors="replace"))[:SHOWN].split())
             error = f"{where}: {answer.status} {answer.reason}{': ' if said else ''}{said}"
-            raise (Refused if 400 <= answer.status < 500 and answer.status not in LATER else Unreachable)(error)
+            if not 400 <= answer.status < 500 or answer.status in LATER:
+                raise Unreachable(error)
+            raise (BodyRefused if answer.status in OF_THE_BODY else Refused)(error)
     except (aiohttp.ClientError, TimeoutError, OSError) as fault:
         said = " ".join(str(fault).replace(url, where).split())
         raise Unreachable(f"{where}: {said or type(fault).__name__}") from fault

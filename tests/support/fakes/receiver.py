@@ -2,6 +2,7 @@
 
 import asyncio
 import ssl
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,16 @@ from aiohttp import web
 
 
 class Receiver:
-    """Keeps (path, headers, decoded body) of every request. `answers` are the statuses of the next ones, then 200.
+    """Keeps (path, headers, decoded body) of every request.
 
-    `certificate`: PEM of a certificate and its key; with it TLS is spoken.
+    `answers` are the statuses of the next ones; after them `judge` tells each body's, by default 200. `certificate`:
+    PEM of a certificate and its key; with it TLS is spoken.
     """
 
-    def __init__(self, *answers: int, certificate: Path | None = None) -> None:
-        self.answers = list(answers)
+    def __init__(
+        self, *answers: int, certificate: Path | None = None, judge: Callable[[Any], int] = lambda body: 200
+    ) -> None:
+        self.answers, self.judge = list(answers), judge
         self._tls: ssl.SSLContext | None = None
         if certificate is not None:
             self._tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -69,5 +73,5 @@ class Receiver:
         async with self._came:
             self.requests.append((request.path, dict(request.headers), body))
             self._came.notify_all()
-        status = self.answers.pop(0) if self.answers else 200
+        status = self.answers.pop(0) if self.answers else self.judge(body)
         return web.Response(status=status, text="" if status == 200 else "no: <why>")

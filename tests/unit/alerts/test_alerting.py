@@ -14,7 +14,7 @@ from support.fakes.receiver import Receiver
 from support.processes.authority import Authority
 from support.published import RESOLVED, SHARED
 
-from underhost.agents.alerts import delivery, webhook
+from underhost.agents.alerts import alertmanager, delivery, webhook
 from underhost.agents.alerts.alert import alert
 from underhost.agents.alerts.alerting import Alerting
 from underhost.schemas.errors import InputError
@@ -74,6 +74,14 @@ async def alerting(
 
     yield observe
     await running.stop()
+
+
+def many(count: int) -> list[FindingEvent]:
+    return [msgspec.structs.replace(SHARED, id=f"f{number:04}") for number in range(count)]
+
+
+def ids(body: Any) -> list[str]:
+    return [one["labels"]["finding_id"] for one in body]
 
 
 async def test_an_alertmanager_is_told_what_was_open_already(results: Results):
@@ -182,9 +190,59 @@ async def test_alerts_of_another_severity_than_asked_for_are_not_told(results: R
 
 
 async def test_many_findings_are_told_in_messages_of_a_bounded_size(results: Results):
-    findings = [msgspec.structs.replace(SHARED, id=f"f{number:04}") for number in range(1200)]
-    async with Receiver() as receiver, alerting(results, *findings, alertmanagers=[receiver.url]):
+    async with Receiver() as receiver, alerting(results, *many(1200), alertmanagers=[receiver.url]):
         assert [len(body) for body in await receiver.requested(3)] == [500, 500, 200]
+
+
+async def test_a_message_that_is_refused_does_not_keep_the_others_from_being_told(results: Results):
+    async with Receiver(403) as receiver, alerting(results, *many(600), alertmanagers=[receiver.url]):
+        bodies = await receiver.requested(2)
+        await results.reached("alertmanager", "refused")
+    assert [len(body) for body in bodies] == [500, 100]
+    assert results == {("alertmanager", "refused"): 1}
+
+
+@pytest.mark.parametrize("status", [pytest.param(400, id="not as it must be"), pytest.param(422, id="not valid")])
+async def test_an_alert_that_is_refused_costs_no_other_one_and_is_named(
+    results: Results, caplog: pytest.LogCaptureFixture, status: int
+):
+    def judge(body: Any) -> int:
+        return status if "f0300" in ids(body) else 200
+
+    async with Receiver(judge=judge) as receiver, alerting(results, *many(600), alertmanagers=[receiver.url]):
+        await results.reached("alertmanager", "refused")
+    told = [id_ for _, _, body in receiver.requests if judge(body) == 200 for id_ in ids(body)]
+    assert sorted(told) == [event.id for event in many(600) if event.id != "f0300"]
+    assert results == {("alertmanager", "refused"): 1}
+    (line,) = [record.message for record in caplog.records if record.levelname == "ERROR"]
+    assert line.startswith("1 of 600 alerts were refused, first that of finding f0300: http://127.0.0.1:")
+
+
+async def test_a_message_that_is_too_large_is_told_in_parts(results: Results):
+    def judge(body: Any) -> int:
+        return 413 if len(body) > 150 else 200
+
+    async with Receiver(judge=judge) as receiver, alerting(results, *many(600), alertmanagers=[receiver.url]):
+        await results.reached("alertmanager", "sent")
+    assert [len(body) for _, _, body in receiver.requests] == [500, 100, 250, 250, 125, 125, 125, 125]
+    assert results == {("alertmanager", "sent"): 1}
+
+
+async def test_where_nothing_is_taken_not_every_alert_is_tried(results: Results, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(alertmanager, "HALVED", 3)
+    async with (
+        Receiver(judge=lambda body: 400) as receiver,
+        alerting(results, *many(600), alertmanagers=[receiver.url]),
+    ):
+        await results.reached("alertmanager", "refused")
+    assert [len(body) for _, _, body in receiver.requests] == [500, 100, 250, 250, 50, 50, 125, 125]
+
+
+async def test_where_an_alertmanager_goes_away_in_the_middle_all_is_told_again(results: Results):
+    async with Receiver(403, 503) as receiver, alerting(results, *many(600), alertmanagers=[receiver.url]):
+        await results.reached("alertmanager", "sent")
+    assert [len(body) for _, _, body in receiver.requests] == [500, 100, 500, 100]
+    assert results == {("alertmanager", "failed"): 1, ("alertmanager", "sent"): 1}
 
 
 async def test_a_webhook_is_told_each_change_in_order_as_a_cloud_event(results: Results):
@@ -344,13 +402,11 @@ def test_a_file_of_headers_that_cannot_be_read_is_said(text: str | None, said: s
 @pytest.mark.parametrize("severity", SEVERITIES)
 def test_every_severity_makes_an_alert_and_can_be_asked_for(severity: str):
     labels = alert(msgspec.structs.replace(SHARED, severity=severity), "", "", "")["labels"]
-    assert isinstance(labels, dict)
     assert labels["severity"] in ("critical", "warning", "info")
     assert AlertingSettings(severity=severity).severity == severity
 
 
 def test_a_group_of_thousands_names_a_few_of_them():
-    many = msgspec.structs.replace(SHARED, peers=[f"shop/db-{number}" for number in range(1000)])
-    annotations = alert(many, "", "", "")["annotations"]
-    assert isinstance(annotations, dict)
+    crowd = msgspec.structs.replace(SHARED, peers=[f"shop/db-{number}" for number in range(1000)])
+    annotations = alert(crowd, "", "", "")["annotations"]
     assert annotations["peers"].endswith("shop/db-6, shop/db-7 and 992 more")
