@@ -18,7 +18,7 @@ from underhost.agents.http.feed import ChangeFeed
 from underhost.agents.http.guard import RequestRefused
 from underhost.agents.pipeline.decisions import Decisions
 from underhost.agents.pipeline.latest import LatestDecisions
-from underhost.schemas.errors import BackendError
+from underhost.schemas.errors import UnderhostError
 from underhost.schemas.page import HistoryEntry, SiteSummary
 from underhost.streams.ports import TopicReader
 
@@ -123,6 +123,7 @@ class ChangeFeeds:
     async def running(self, app: web.Application) -> AsyncIterator[None]:
         """Follows the topics while the server listens."""
         following = asyncio.ensure_future(self._follow())
+        following.add_done_callback(_say_ended)
         yield
         self._stop_listening()
         following.cancel()
@@ -141,6 +142,12 @@ class ChangeFeeds:
                 async with aclosing(self._reader.follow(TOPICS, from_beginning=True)) as records:
                     async for record in records:
                         self._activity.apply(record)
-            except BackendError as error:
+            except UnderhostError as error:
                 log.warning("the history of the page is not up to date: %s", error)
             await asyncio.sleep(AGAIN)
+
+
+def _say_ended(following: "asyncio.Future[None]") -> None:
+    error = None if following.cancelled() else following.exception()
+    if error is not None:
+        log.error("the history of the page stands still: %s: %s", type(error).__name__, error, exc_info=error)

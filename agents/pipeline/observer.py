@@ -8,7 +8,7 @@ cannot be read is left out: the workers that decide put it into dead-letters.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -19,7 +19,7 @@ from underhost.agents.pipeline.latest import LatestDecisions
 from underhost.agents.pipeline.tables.sites import sites_of
 from underhost.agents.site.host_labels import hosts_of
 from underhost.agents.site.objects import decode_record, read_key, read_record
-from underhost.schemas.errors import BackendError, BadEvent
+from underhost.schemas.errors import BadEvent, UnderhostError
 from underhost.schemas.keys import site_of
 from underhost.schemas.records import RESOLVED, FindingEvent, NodeHost
 from underhost.schemas.topics import BY_NAME, NODE_HOSTS, SOURCE_TOPICS, VIOLATIONS, Topic
@@ -109,14 +109,15 @@ class TopicObserver:
         self._settings, self._latest, self._reader, self._at_once = settings, latest, reader, at_once
         self._wanted = asyncio.Event()
         self._shown: Pictures | None = None
-        self._fault = ""
+        self._faults: dict[str, str] = {}
+        """Of Kafka, of the topics that are followed and of the page that shows them; each is over on its own."""
 
     def unready(self) -> dict[str, str]:
         """Why this worker has nothing to show, by what is the matter; empty where it shows a site, or need not."""
         if not self._at_once:
             return {}
         reasons = self.reasons()
-        return {} if self._latest.sites() and "kafka" not in reasons else reasons
+        return {} if self._latest.sites() and not self._faults else reasons
 
     def look(self) -> None:
         """Somebody looks."""
@@ -124,8 +125,8 @@ class TopicObserver:
 
     def reasons(self) -> dict[str, str]:
         """Why sites are not shown, or not as they are now."""
-        if self._fault:
-            return {"kafka": self._fault}
+        if self._faults:
+            return dict(self._faults)
         if self._shown is None:
             return {"worker": "it reads what the topics hold"}
         known = list(self._shown.sites.states) or [self._settings.site]
@@ -141,11 +142,27 @@ class TopicObserver:
     # ------------------------------------------------------------------------------------------------------- its life
     async def running(self, app: object) -> AsyncIterator[None]:
         """While the server listens."""
-        tasks = [asyncio.ensure_future(self._follow()), asyncio.ensure_future(self._listen_for_kafka())]
+        tasks = [
+            self._begin(self._follow(), "topics", "they are not followed any more"),
+            self._begin(self._listen_for_kafka(), "kafka", "nobody asks any more whether it is there"),
+        ]
         yield
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _begin(self, work: Coroutine[Any, Any, None], what: str, ended: str) -> "asyncio.Future[None]":
+        """The work as a task; where it ends of a bug, `ended` is said of `what` from then on."""
+
+        def hear(task: "asyncio.Future[None]") -> None:
+            error = None if task.cancelled() else task.exception()
+            if error is not None:
+                self._faults[what] = f"{ended}: {type(error).__name__}: {error}"
+                log.error("the page stands still: %s: %s", what, self._faults[what], exc_info=error)
+
+        task = asyncio.ensure_future(work)
+        task.add_done_callback(hear)
+        return task
 
     async def _follow(self) -> None:
         if not self._at_once:
@@ -153,16 +170,15 @@ class TopicObserver:
         while True:
             try:
                 await self._read(Pictures(self._settings))
-            except BackendError as error:
-                self._fault = str(error)
+            except UnderhostError as error:
+                self._faults["topics"] = f"they are read from the beginning again after a fault: {error}"
                 log.warning("the page is not up to date: %s", error)
             await asyncio.sleep(AGAIN)
 
     async def _read(self, pictures: Pictures) -> None:
         """Read the topics from their beginning; what was shown before stays until all that is there is read."""
         caught_up, news = asyncio.Event(), asyncio.Event()
-        showing = asyncio.ensure_future(self._show(pictures, caught_up, news))
-        showing.add_done_callback(self._ended)
+        showing = self._begin(self._show(pictures, caught_up, news), "page", "it stands still")
         try:
             count = 0
             async with aclosing(self._reader.follow(FOLLOWED, from_beginning=True, caught_up=caught_up)) as records:
@@ -178,7 +194,9 @@ class TopicObserver:
 
     async def _show(self, pictures: Pictures, caught_up: asyncio.Event, news: asyncio.Event) -> None:
         await caught_up.wait()
-        self._shown, self._fault = pictures, ""
+        self._shown = pictures
+        self._faults.pop("topics", None)
+        self._faults.pop("page", None)
         log.info("showing %s", ", ".join(sorted(pictures.sites.states)) or "no site yet")
         while True:
             changed = {site for site in pictures.changed if pictures.sites.unready(site) is None}
@@ -189,12 +207,6 @@ class TopicObserver:
             await asyncio.sleep(PAUSE)
             news.clear()
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        error = None if task.cancelled() else task.exception()
-        if error is not None:
-            self._fault = f"the page stands still: {type(error).__name__}: {error}"
-            log.error("%s", self._fault, exc_info=error)
-
     async def _listen_for_kafka(self) -> None:
         """A broker that is away is waited for by whoever follows; a person is told that the page stands still."""
         if not self._at_once:
@@ -203,7 +215,7 @@ class TopicObserver:
             await asyncio.sleep(AGAIN)
             try:
                 await self._reader.check()
-            except BackendError as error:
-                self._fault = str(error)
+            except UnderhostError as error:
+                self._faults["kafka"] = str(error)
             else:
-                self._fault = ""
+                self._faults.pop("kafka", None)

@@ -10,7 +10,7 @@ import pytest
 from underhost.agents.pipeline.decisions import Decisions
 from underhost.agents.pipeline.latest import LatestDecisions
 from underhost.agents.pipeline.observer import Pictures, TopicObserver
-from underhost.schemas.errors import Unreachable
+from underhost.schemas.errors import InputError, Unreachable
 from underhost.schemas.keys import finding_key, listed_key, object_key
 from underhost.schemas.kubernetes import Metadata, Node, Pod, PodSpec, encode
 from underhost.schemas.records import FindingEvent, Listed, NodeHost
@@ -124,10 +124,16 @@ def test_a_site_not_configured_here_has_a_vsphere_side_once_it_shows_one() -> No
 
 
 class Topics:
-    """A TopicReader: what is put there comes, `caught_up` is said between; an exception is raised."""
+    """A TopicReader: what is put there comes, `caught_up` is said between; an exception is raised.
+
+    Attributes:
+        away: what `check` raises, None while all is well. checked: how often it was asked.
+    """
 
     def __init__(self) -> None:
         self.queue: asyncio.Queue[Record | str | Exception] = asyncio.Queue()
+        self.away: Exception | None = None
+        self.checked = 0
 
     async def follow(
         self, topics: Iterable[Topic], *, from_beginning: bool, caught_up: asyncio.Event
@@ -144,7 +150,10 @@ class Topics:
                 yield each
 
     async def check(self) -> None:
-        """Always there."""
+        """See `ports.TopicReader`."""
+        self.checked += 1
+        if self.away is not None:
+            raise self.away
 
 
 @asynccontextmanager
@@ -206,8 +215,115 @@ async def test_a_fault_is_said_while_the_last_picture_stays() -> None:
         topics.queue.put_nowait(Unreachable("Kafka at b:9092 does not answer"))
         while not observer.unready():  # noqa: ASYNC110 (it tells nobody)
             await asyncio.sleep(0)
-        assert observer.unready() == observer.reasons() == {"kafka": "Kafka at b:9092 does not answer"}
+        again = "they are read from the beginning again after a fault"
+        assert observer.unready() == observer.reasons() == {"topics": f"{again}: Kafka at b:9092 does not answer"}
         assert latest.sites() == [SITE]
+
+
+async def said(observer: TopicObserver, expected: dict[str, str]) -> None:
+    """Wait until the observer, which tells nobody, gives these reasons, and that it is not ready for them."""
+    try:
+        async with asyncio.timeout(20):
+            while observer.reasons() != expected or observer.unready() != expected:  # noqa: ASYNC110
+                await asyncio.sleep(0)
+    except TimeoutError:
+        assert (observer.reasons(), observer.unready()) == (expected, expected)
+
+
+async def asked_twice(topics: Topics) -> None:
+    """Wait until Kafka has been asked twice more whether it is there."""
+    before = topics.checked
+    async with asyncio.timeout(20):
+        while topics.checked < before + 2:  # noqa: ASYNC110 (it tells nobody)
+            await asyncio.sleep(0)
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is tried again is tried again at once."""
+    monkeypatch.setattr("underhost.agents.pipeline.observer.AGAIN", 0.001)
+
+
+@asynccontextmanager
+async def showing() -> AsyncIterator[tuple[TopicObserver, LatestDecisions, Topics]]:
+    """An observer that shows the site."""
+    latest, topics = LatestDecisions(), Topics()
+    async with looking(latest, topics) as observer:
+        for each in (*BEGUN, "caught up"):
+            topics.queue.put_nowait(each)
+        await put(latest)
+        yield observer, latest, topics
+
+
+STILL = {"page": "it stands still: ZeroDivisionError: division by zero"}
+AWAY = Unreachable("Kafka at b:9092 does not answer")
+NO_PASSWORD = InputError("kafka.sasl.passwordFile: /run/password: empty")
+
+
+@pytest.mark.usefixtures("soon")
+async def test_a_page_that_stands_still_says_so_until_it_shows_what_is_there_again() -> None:
+    async with showing() as (observer, latest, topics):
+        deaf = latest.listen(lambda site, decisions: 1 / 0)  # type: ignore[arg-type, return-value]
+        topics.queue.put_nowait(pod("db-1", "n1"))
+        await said(observer, STILL)
+        deaf()
+        await asked_twice(topics)
+        assert observer.reasons() == observer.unready() == STILL, "that Kafka is there does not make it move"
+        for each in (AWAY, *BEGUN, pod("db-1", "n1"), "caught up"):
+            topics.queue.put_nowait(each)
+        await put(latest)
+        assert observer.reasons() == observer.unready() == {}
+
+
+@pytest.mark.usefixtures("soon")
+async def test_a_page_that_reads_the_topics_anew_says_so_until_it_has_read_them() -> None:
+    async with showing() as (observer, latest, topics):
+        topics.queue.put_nowait(AWAY)
+        expected = {"topics": "they are read from the beginning again after a fault: Kafka at b:9092 does not answer"}
+        await said(observer, expected)
+        await asked_twice(topics)
+        assert observer.reasons() == observer.unready() == expected
+        for each in (*BEGUN, "caught up"):
+            topics.queue.put_nowait(each)
+        await put(latest)
+        assert observer.reasons() == observer.unready() == {}
+
+
+@pytest.mark.usefixtures("soon")
+async def test_that_kafka_is_away_is_said_until_it_is_there_again() -> None:
+    async with showing() as (observer, _, topics):
+        topics.away = AWAY
+        await said(observer, {"kafka": "Kafka at b:9092 does not answer"})
+        topics.away = NO_PASSWORD
+        await said(observer, {"kafka": "kafka.sasl.passwordFile: /run/password: empty"})
+        topics.away = None
+        await said(observer, {})
+
+
+@pytest.mark.usefixtures("soon")
+async def test_a_password_file_that_is_empty_for_a_while_does_not_end_the_page() -> None:
+    async with showing() as (observer, latest, topics):
+        topics.queue.put_nowait(NO_PASSWORD)
+        again = "they are read from the beginning again after a fault"
+        await said(observer, {"topics": f"{again}: kafka.sasl.passwordFile: /run/password: empty"})
+        for each in (*BEGUN, pod("db-1", "n1"), "caught up"):
+            topics.queue.put_nowait(each)
+        await put(latest)
+        newest = latest.of(SITE)
+        assert newest is not None
+        assert shown(newest)[0] == ["shop/db-0", "shop/db-1"]
+        assert observer.reasons() == {}
+
+
+@pytest.mark.usefixtures("soon")
+async def test_a_page_that_a_bug_has_ended_says_so_for_good() -> None:
+    async with showing() as (observer, _, topics):
+        topics.queue.put_nowait(ZeroDivisionError("division by zero"))
+        followed = {"topics": "they are not followed any more: ZeroDivisionError: division by zero"}
+        await said(observer, followed)
+        topics.away = ZeroDivisionError("division by zero")
+        asked = "nobody asks any more whether it is there: ZeroDivisionError: division by zero"
+        await said(observer, {**followed, "kafka": asked})
 
 
 async def test_what_a_watcher_does_not_believe_is_said_as_by_the_worker_that_decides() -> None:
