@@ -17,12 +17,14 @@ from underhost.agents.pipeline.decisions import Decisions, FindingChange
 from underhost.agents.pipeline.gates.guards import Guards
 from underhost.agents.pipeline.latest import LatestDecisions
 from underhost.agents.pipeline.tables.sites import sites_of
+from underhost.agents.pipeline.tables.terms import KnownTerm, deleted_uid, header_of, newest
 from underhost.agents.site.host_labels import hosts_of
 from underhost.agents.site.objects import decode_record, read_key, read_record
 from underhost.schemas.errors import BadEvent, UnderhostError
 from underhost.schemas.keys import site_of
 from underhost.schemas.records import RESOLVED, FindingEvent, NodeHost
 from underhost.schemas.topics import BY_NAME, NODE_HOSTS, SOURCE_TOPICS, VIOLATIONS, Topic
+from underhost.streams.cloudevents import TERM
 from underhost.streams.ports import Record, TopicReader
 from underhost.streams.settings.model import Settings
 
@@ -54,6 +56,8 @@ class Pictures:
 
     def __init__(self, settings: Settings) -> None:
         self._derived: dict[str, _Derived] = {}
+        self._terms: dict[tuple[str, str], KnownTerm] = {}
+        """The newest by topic and site."""
         self.changed: set[str] = set()
         self.sites = sites_of(settings, SOURCE_TOPICS, shown_only=True)
         self.sites.resume(range(settings.kafka.partitions), {}, {})
@@ -67,17 +71,20 @@ class Pictures:
                 key = read_key(record.key)
                 if self.sites.partition_of(key.site) == record.partition:
                     row = read_record(topic, key, record.value)
-                    self.sites.apply(topic, key, row, record.timestamp / 1000)
+                    self._follow_term(topic, key.site, record)
+                    uid = deleted_uid(record.headers) if row is None else ""
+                    self.sites.apply(topic, key, row, record.timestamp / 1000, uid)
             else:
                 self._decided(topic, (record.key or b"").decode(), record)
         except (BadEvent, UnicodeDecodeError):
-            pass  # a dead letter of the worker that decides
+            pass  # a dead letter of the worker that decides, or a late record that its tables leave out, too
         self.sites.advance(topic, record.partition, record.offset)
 
     def _decided(self, topic: Topic, key: str, record: Record) -> None:
         site, row = site_of(key), decode_record(topic, record.value)
         if self.sites.partition_of(site) != record.partition:
             return
+        self._follow_term(topic, site, record)
         derived = self._derived.setdefault(site, _Derived())
         rows: dict[str, Any] = derived.findings if topic is VIOLATIONS else derived.hosts
         if row is None or (isinstance(row, FindingEvent) and row.state == RESOLVED):
@@ -85,6 +92,12 @@ class Pictures:
         else:
             rows[key] = row
         self.changed.add(site)
+
+    def _follow_term(self, topic: Topic, site: str, record: Record) -> None:
+        """Raises LateRecord for a record of an owner that another one has followed."""
+        known = newest(self._terms.get((topic.short, site)), header_of(record.headers, TERM), record.timestamp / 1000)
+        if known is not None:
+            self._terms[topic.short, site] = known
 
     def decisions(self, site: str) -> Decisions:
         """The newest picture of the site, as a worker that decides has it."""

@@ -20,7 +20,7 @@ from msgspec import Struct
 from underhost.agents.pipeline.tables import terms
 from underhost.agents.pipeline.tables.orphans import Orphans, is_target, target_of
 from underhost.agents.pipeline.tables.sites import Sites
-from underhost.agents.pipeline.tables.terms import header_of
+from underhost.agents.pipeline.tables.terms import deleted_uid, header_of
 from underhost.agents.sinks.orders import DONE, forged
 from underhost.agents.sinks.registry import COMMANDS
 from underhost.agents.site.objects import decode_record, read_key, read_record
@@ -223,8 +223,8 @@ class Tables:
         try:
             self._follow_term(topic, key.site, message, at)
             if topic in self.sites.read:
-                deleted_uid = _deleted_uid(message) if record is None else ""
-                self.sites.apply(topic, key, record, at, deleted_uid)
+                uid = deleted_uid(message.headers) if record is None else ""
+                self.sites.apply(topic, key, record, at, uid)
         except LateRecord as error:
             self._refused(topic.short, error.why)
             log.debug("%s: a late record of %r is left out: %s", topic.short, message.key, error)
@@ -353,9 +353,3 @@ class _Kind(Struct):
     """A command, as far as its kind."""
 
     kind: str = ""
-
-
-def _deleted_uid(message: Any) -> str:
-    """The uid of the object that a tombstone deletes (`ce_id` is `UID/deleted`), "" where it names none."""
-    uid, slash, rest = header_of(message.headers, "ce_id").partition("/")
-    return uid if slash and "/" not in rest else ""

@@ -1,8 +1,9 @@
 """Whether a record comes from an owner that another one has followed: the terms of the publishers' leases.
 
 In: the term that a record carries, its time, and the newest term that its table knows of the site. Out: what the table
-is to know from now on, or LateRecord. Pure; `agents.py` keeps the row. Terms are compared within one topic, whose order
-is the order of sending: in another topic an older owner's records may rightly be read later.
+is to know from now on, or LateRecord; from headers, what a record says of itself. Pure; `agents.py` keeps the row, and
+`observer.py` what the page knows. Terms are compared within one topic, whose order is the order of sending: in another
+topic an older owner's records may rightly be read later.
 """
 
 from collections.abc import Iterable, Mapping
@@ -37,12 +38,18 @@ def is_term(key: bytes) -> bool:
 
 
 def header_of(headers: Mapping[str, bytes] | Iterable[tuple[str, bytes]] | None, name: str) -> str:
-    """A header of a Faust message, whose headers have one of several forms; "" where it is absent."""
+    """A header of a `Record`, or of a Faust message, whose headers have one of several forms; "" where it is absent."""
     pairs = headers.items() if isinstance(headers, Mapping) else headers or ()
     for known, value in pairs:
         if known == name:
             return bytes(value or b"").decode("utf-8", "replace")
     return ""
+
+
+def deleted_uid(headers: Mapping[str, bytes] | Iterable[tuple[str, bytes]] | None) -> str:
+    """The uid of the object that a tombstone deletes (`ce_id` is `UID/deleted`), "" where it names none."""
+    uid, slash, rest = header_of(headers, "ce_id").partition("/")
+    return uid if slash and "/" not in rest else ""
 
 
 @lru_cache(64)  # asked with each record, and the same row until the next term

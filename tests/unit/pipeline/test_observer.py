@@ -15,6 +15,7 @@ from underhost.schemas.keys import finding_key, listed_key, object_key
 from underhost.schemas.kubernetes import Metadata, Node, Pod, PodSpec, encode
 from underhost.schemas.records import FindingEvent, Listed, NodeHost
 from underhost.schemas.topics import KUBERNETES_TOPICS, NODE_HOSTS, NODES, PODS, VIOLATIONS, VSPHERE_TOPICS, Topic
+from underhost.streams.cloudevents import TERM
 from underhost.streams.derived import node_key
 from underhost.streams.partition import partition_of
 from underhost.streams.ports import Record
@@ -121,6 +122,50 @@ def test_a_site_is_not_shown_before_every_source_that_it_has_is_listed() -> None
 def test_a_site_not_configured_here_has_a_vsphere_side_once_it_shows_one() -> None:
     made = pictures(*BEGUN, *listed("vsphere", VSPHERE_TOPICS)[:1])
     assert made.sites.unready(SITE) == "vsphere has not listed hosts"
+
+
+def of_term(term: int, sent: Record) -> Record:
+    """The record, sent by the owner of this term."""
+    return sent._replace(headers=(*sent.headers, (TERM, str(term).encode())))
+
+
+def deleted(uid: str) -> Record:
+    """The tombstone of db-0 when it had this uid."""
+    gone = record(PODS, object_key(SITE, "pod", "db-0", "shop"), None)
+    return gone._replace(headers=(("ce_id", f"{uid}/deleted".encode()),))
+
+
+@pytest.mark.parametrize(
+    ("later", "expected"),
+    [
+        pytest.param([deleted("db-0")], ([], {"n1": "h1"}, ["f1"]), id="its own tombstone"),
+        pytest.param([deleted("before")], (["shop/db-0"], {"n1": "h1"}, ["f1"]), id="the former pod's tombstone"),
+        pytest.param(
+            [of_term(2, pod("db-1", "n1")), of_term(1, deleted("db-0")), of_term(1, pod("db-2", "n1"))],
+            (["shop/db-0", "shop/db-1"], {"n1": "h1"}, ["f1"]),
+            id="objects",
+        ),
+        pytest.param(
+            [of_term(2, on_host("n1", "h2")), of_term(1, on_host("n1", "h1"))],
+            (["shop/db-0"], {"n1": "h2"}, ["f1"]),
+            id="where a VM was before",
+        ),
+        pytest.param(
+            [of_term(2, finding("f1", "resolved")), of_term(1, finding("f1"))],
+            (["shop/db-0"], {"n1": "h1"}, []),
+            id="a finding that has ended",
+        ),
+        pytest.param(
+            [of_term(2, node("n2")), of_term(1, pod("db-1", "n1"))],
+            (["shop/db-0", "shop/db-1"], {"n1": "h1"}, ["f1"]),
+            id="the term of one topic tells nothing of another's",
+        ),
+    ],
+)
+def test_what_a_former_owner_sent_changes_the_picture_as_little_as_the_tables(
+    later: list[Record], expected: object
+) -> None:
+    assert shown(pictures(*BEGUN, *later).decisions(SITE)) == expected
 
 
 class Topics:
