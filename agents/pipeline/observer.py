@@ -8,6 +8,7 @@ cannot be read is left out: the workers that decide put it into dead-letters.
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
@@ -73,7 +74,7 @@ class Pictures:
                     row = read_record(topic, key, record.value)
                     self._follow_term(topic, key.site, record)
                     uid = deleted_uid(record.headers) if row is None else ""
-                    self.sites.apply(topic, key, row, record.timestamp / 1000, uid)
+                    self.sites.apply(topic, key, row, _time_of(record), uid)
             else:
                 self._decided(topic, (record.key or b"").decode(), record)
         except (BadEvent, UnicodeDecodeError):
@@ -95,7 +96,7 @@ class Pictures:
 
     def _follow_term(self, topic: Topic, site: str, record: Record) -> None:
         """Raises LateRecord for a record of an owner that another one has followed."""
-        known = newest(self._terms.get((topic.short, site)), header_of(record.headers, TERM), record.timestamp / 1000)
+        known = newest(self._terms.get((topic.short, site)), header_of(record.headers, TERM), _time_of(record))
         if known is not None:
             self._terms[topic.short, site] = known
 
@@ -107,6 +108,11 @@ class Pictures:
         open_ = {event.id: event for event in derived.findings.values()}
         known = snapshot.hosts or hosts_of(hosts.values(), {})
         return Decisions(replace(snapshot, hosts=known, node_hosts=hosts), findings=FindingChange(open_, []))
+
+
+def _time_of(record: Record) -> float:
+    """Seconds since 1970; none of the future, as in the tables."""
+    return min(record.timestamp / 1000, time.time())
 
 
 class TopicObserver:

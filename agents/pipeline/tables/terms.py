@@ -2,8 +2,8 @@
 
 In: the term that a record carries, its time, and the newest term that its table knows of the site. Out: what the table
 is to know from now on, or LateRecord; from headers, what a record says of itself. Pure; `agents.py` keeps the row, and
-`observer.py` what the page knows. Terms are compared within one topic, whose order is the order of sending: in another
-topic an older owner's records may rightly be read later.
+`pipeline/observer.py` what the page knows. Terms are compared within one topic, whose order is the order of sending: in
+another topic an older owner's records may rightly be read later.
 """
 
 from collections.abc import Iterable, Mapping
