@@ -25,6 +25,7 @@ from underhost.streams.files.makers import Product, made_by
 from underhost.streams.files.objects import Objects
 
 NAME_MAX = 253
+NAME_LABEL = "kubernetes.io/metadata.name"
 T = TypeVar("T")
 
 
@@ -44,13 +45,18 @@ class Item(Struct, rename="camel", gc=False):
     allowed_topologies: Raw = NULL
 
 
+class _Capacity(Struct):
+    capacity: Raw = NULL
+
+
 _TYPES: tuple[Any, ...] = (k8s.NodeSpec, k8s.NodeStatus, k8s.PodSpec, k8s.PodStatus, k8s.ServiceSpec, k8s.WorkloadSpec)
 _TYPES += (k8s.BudgetSpec, k8s.BudgetStatus, storage.ClaimSpec, storage.VolumeSpec, storage.CsiNodeSpec)
-_TYPES += (AutoscalerSpec, storage.AttachmentSpec, storage.Phase, tuple[storage.TopologyTerm, ...], str)
+_TYPES += (AutoscalerSpec, _Capacity, storage.AttachmentSpec, storage.Phase, tuple[storage.TopologyTerm, ...], str)
 _DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {type_: msgspec.json.Decoder(type_ | None) for type_ in _TYPES}
 
 
 _FIELDS = msgspec.json.Decoder(dict[str, Raw] | None)
+_LABELS = msgspec.json.Decoder(dict[str, str] | None)
 
 
 @lru_cache
@@ -255,13 +261,24 @@ def _decoded(raw: Raw, type_: type[T], name: str) -> T:
 
 def _node(metadata: k8s.Metadata, item: Item, shapes: Shapes) -> k8s.Node:
     spec, status = _decoded(item.spec, k8s.NodeSpec, "spec"), _decoded(item.status, k8s.NodeStatus, "status")
+    if status.allocatable is k8s.EMPTY_OBJECT or bytes(status.allocatable) == b"null":
+        status = replace(status, allocatable=_capacity(item, shapes))
     node = k8s.Node(k8s.NodeMetadata(*msgspec.structs.astuple(metadata)), spec, status)
     node_shapes(node, shapes)
     return node
 
 
+def _capacity(item: Item, shapes: Shapes) -> Raw:
+    """What a node that does not say what can be allocated has of it: the API server takes its whole capacity."""
+    capacity = _present(_decoded(item.status, _Capacity, "status").capacity)
+    shapes.quantities(capacity, "status.capacity")
+    return capacity
+
+
 def _namespace(metadata: k8s.Metadata, _item: Item, _shapes: Shapes) -> k8s.Namespace:
-    return k8s.Namespace(metadata)
+    """With the label that the API server gives every namespace, whatever else is written there."""
+    labels = (_LABELS.decode(metadata.labels) or {}) | {NAME_LABEL: metadata.name}
+    return k8s.Namespace(replace(metadata, labels=k8s.raw(labels)))
 
 
 def _service(metadata: k8s.Metadata, item: Item, shapes: Shapes) -> k8s.Service:

@@ -284,6 +284,11 @@ def test_every_form_of_input_is_read(write: Write, content: Any, expected: list[
         ),
         pytest.param(a_pod() | {"spec": 7}, "Pod/default/a: spec: expected an object, got an integer", id="a spec"),
         pytest.param(
+            {"kind": "Node", "metadata": {"name": "n"}, "status": {"capacity": {"cpu": ["4"]}}},
+            "Node/n: status.capacity[cpu]: expected a number or a string, got a list",
+            id="capacity",
+        ),
+        pytest.param(
             {"kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": {"cpu": ["4"]}}},
             "Node/n: status.allocatable[cpu]: expected a number or a string, got a list",
             id="allocatable",
@@ -401,6 +406,45 @@ def test_a_node_that_is_only_labels_is_no_node(write: Write) -> None:
         {},
         (f"{path}: Node/n1: status.allocatable: there is none: incomplete, not counted as a node",),
     )
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        pytest.param({}, {"kubernetes.io/metadata.name": "data"}, id="none"),
+        pytest.param({"labels": None}, {"kubernetes.io/metadata.name": "data"}, id="null"),
+        pytest.param(
+            {"labels": {"team": "a"}}, {"team": "a", "kubernetes.io/metadata.name": "data"}, id="one of its own"
+        ),
+        pytest.param(
+            {"labels": {"kubernetes.io/metadata.name": "other"}},
+            {"kubernetes.io/metadata.name": "data"},
+            id="another name, which the API server overrides",
+        ),
+    ],
+)
+def test_a_namespace_has_the_label_with_its_name_as_the_api_server_sets_it(
+    write: Write, labels: dict[str, Any], expected: dict[str, str]
+) -> None:
+    objects = load_files([write({"kind": "Namespace", "metadata": {"name": "data"} | labels})])
+    assert json.loads(bytes(objects.namespaces["data"].metadata.labels)) == expected
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        pytest.param({"capacity": {"cpu": "8"}}, {"cpu": "8"}, id="not given"),
+        pytest.param({"capacity": {"cpu": "8"}, "allocatable": None}, {"cpu": "8"}, id="null"),
+        pytest.param({"capacity": {"cpu": "8"}, "allocatable": {"cpu": "7"}}, {"cpu": "7"}, id="given"),
+        pytest.param({"capacity": {"cpu": "8"}, "allocatable": {}}, {}, id="given as nothing"),
+        pytest.param({"capacity": None}, {}, id="no capacity either"),
+    ],
+)
+def test_a_node_of_which_only_the_capacity_is_given_can_allocate_all_of_it(
+    write: Write, status: dict[str, Any], expected: dict[str, str]
+) -> None:
+    objects = load_files([write({"kind": "Node", "metadata": {"name": "n1"}, "status": status})])
+    assert json.loads(bytes(objects.nodes["n1"].status.allocatable)) == expected
 
 
 def test_a_null_in_a_manifest_is_the_same_as_an_absent_field(write: Write) -> None:
