@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from underhost.agents.site.host_labels import proposed
-from underhost.agents.site.not_judged import hosts_not_judged, pods_not_judged
+from underhost.agents.site.not_judged import hosts_not_judged, namespaces_not_judged, pods_not_judged
 from underhost.agents.site.owners import FINISHED, application_of, controller_of, pinned
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.documents import NotJudged
@@ -183,7 +183,8 @@ class MapRows:
         hosts = hosts_not_judged(self._snapshot)
         if self._proposed:
             hosts = [NotJudged(one.what, f"{one.why}; hosts.label: {self._proposed} would say") for one in hosts]
-        return [*hosts, *pods_not_judged(len(rows), waiting, len(self._nodes.rows))]
+        left_out = [*hosts, *namespaces_not_judged(self._snapshot)]
+        return [*left_out, *pods_not_judged(len(rows), waiting, len(self._nodes.rows))]
 
     def _node(self, name: str, node: Node) -> MapNode:
         joined = self._snapshot.node_hosts.get(name)

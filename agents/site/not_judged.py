@@ -7,6 +7,8 @@ all is well only where this is empty.
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import islice
 
+from underhost.agents.site import terms
+from underhost.agents.site.fault import Fault
 from underhost.agents.site.owners import FINISHED
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.documents import NotJudged
@@ -17,6 +19,7 @@ PHYSICAL_HOST = "PhysicalHost"
 NO_INVENTORY, NO_HOST, UNKNOWN = "no inventory", "the inventory holds no host", "their hosts are not known"
 AWAY = "vCenter has lost their hosts"
 """Where their VMs run is what vCenter knew last: HA may have started them elsewhere, and does within seconds."""
+BY_NAMESPACE, NO_NAMESPACES = "InterPodAffinity by namespaceSelector", "there are no namespaces"
 PENDING, NO_NODE, NONE, ANOTHER_SCHEDULER = "pending", "no node", "there are none", "of another scheduler"
 
 
@@ -26,7 +29,8 @@ def not_judged(snapshot: Snapshot, has: Callable[[str], bool] | None = None) -> 
     alive = _alive(snapshot.pods, has)
     # How many there are is told only of a site without nodes; of others, whether there is any.
     count = sum(1 for _ in (islice(alive, 1) if snapshot.nodes else alive))
-    return [*hosts_not_judged(snapshot), *pods_not_judged(count, waiting, len(snapshot.nodes))]
+    left_out = [*hosts_not_judged(snapshot), *namespaces_not_judged(snapshot)]
+    return [*left_out, *pods_not_judged(count, waiting, len(snapshot.nodes))]
 
 
 def _alive(pods: Mapping[str, Pod], has: Callable[[str], bool] | None) -> Iterator[Pod]:
@@ -47,6 +51,26 @@ def hosts_not_judged(snapshot: Snapshot) -> list[NotJudged]:
     return [NotJudged(f"{PHYSICAL_HOST} on {counted(nodes, 'node')}", why) for nodes, why in whys if nodes]
 
 
+def namespaces_not_judged(snapshot: Snapshot) -> list[NotJudged]:
+    """Where no namespace is known, required terms that select by the labels of namespaces are held against nobody."""
+    if snapshot.namespaces or not any(map(_by_namespace, snapshot.look.affinities)):
+        return []
+    return [NotJudged(BY_NAMESPACE, NO_NAMESPACES)]
+
+
+def _by_namespace(raw: bytes) -> bool:
+    """Whether a required term of the affinity selects by labels of namespaces; {} selects all, whatever these are."""
+    if b"namespaceSelector" not in raw:
+        return False
+    try:
+        found = terms.affinity(raw)
+        sides = [side for side in (found.pod_affinity, found.pod_anti_affinity) if side is not None]
+        selectors = [term.namespace_selector for side in sides for term in side.required or ()]
+        return any(one.requirements("namespaceSelector") for one in selectors if one is not None)
+    except Fault:
+        return False  # said where it is judged
+
+
 def pods_not_judged(pods: int, waiting: int, nodes: int) -> list[NotJudged]:
     """Of so many pods that have not finished, those on no node; on a site without nodes none is judged."""
     if not pods:
@@ -58,7 +82,8 @@ def pods_not_judged(pods: int, waiting: int, nodes: int) -> list[NotJudged]:
 
 def places_not_judged(snapshot: Snapshot) -> list[NotJudged]:
     """What an answer about rules and places leaves out: hosts, and nodes where there are none."""
-    return [*hosts_not_judged(snapshot), *([] if snapshot.nodes else [NotJudged("nodes", NONE)])]
+    left_out = [*hosts_not_judged(snapshot), *namespaces_not_judged(snapshot)]
+    return [*left_out, *([] if snapshot.nodes else [NotJudged("nodes", NONE)])]
 
 
 def not_placed(pods: Iterable[Pod], scheduler_names: Collection[str]) -> list[NotJudged]:

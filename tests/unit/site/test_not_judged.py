@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from support.build import a_node, a_pod, a_site
+from support.build import PodBuilder, a_namespace, a_node, a_pod, a_site, term
 
 from underhost.agents.site.not_judged import not_judged, not_placed, places_not_judged
 from underhost.agents.site.snapshot import Snapshot
@@ -57,6 +57,36 @@ NO_INVENTORY = NotJudged("PhysicalHost", "no inventory")
 )
 def test_a_check_says_what_it_leaves_out(site: Snapshot, expected: list[NotJudged]) -> None:
     assert not_judged(site) == expected
+
+
+SHOPS = {"matchLabels": {"team": "shop"}}
+BY_NAMESPACE = NotJudged("InterPodAffinity by namespaceSelector", "there are no namespaces")
+
+
+def runs() -> PodBuilder:
+    return a_pod("db-0").on("n1")
+
+
+def by_namespace(selector: dict[str, object]) -> dict[str, object]:
+    return term("kubernetes.io/hostname", {"app": "db"}, namespaceSelector=selector)
+
+
+@pytest.mark.parametrize(
+    ("site", "expected"),
+    [
+        pytest.param(a_site(*NODES, runs().apart(by_namespace(SHOPS))), [BY_NAMESPACE], id="anti-affinity"),
+        pytest.param(a_site(*NODES, runs().near(by_namespace(SHOPS))), [BY_NAMESPACE], id="affinity"),
+        pytest.param(
+            a_site(*NODES, a_namespace("shop"), runs().apart(by_namespace(SHOPS))), [], id="a namespace is there"
+        ),
+        pytest.param(a_site(*NODES, runs().apart(by_namespace({}))), [], id="every namespace, whatever its labels"),
+        pytest.param(a_site(*NODES, runs().apart(term("zone", {"app": "db"}))), [], id="its own namespace"),
+        pytest.param(a_site(*NODES, runs().prefers_apart(1, by_namespace(SHOPS))), [], id="a preference"),
+    ],
+)
+def test_terms_by_labels_of_namespaces_need_namespaces(site: Snapshot, expected: list[NotJudged]) -> None:
+    assert not_judged(site) == [NO_INVENTORY, *expected]
+    assert places_not_judged(site) == [NO_INVENTORY, *expected]
 
 
 def test_only_pods_in_scope_are_left_out() -> None:
