@@ -1,8 +1,8 @@
 """Preferences that another node would meet better by now: `drift` findings, only where they are asked for.
 
 In: a case. Out: one finding for each pod and rule. A preference is a preferred term of the
-pod's own, or a ScheduleAnyway constraint; the scheduler's own spreading is none. The scores are the rules': a pod is
-asked as if it were placed anew.
+pod's own, or a ScheduleAnyway constraint; the scheduler's own spreading is none, nor is what other pods would rather have
+near or away. The scores are the rules': a pod is asked as if it were placed anew.
 """
 
 from collections import defaultdict
@@ -16,7 +16,7 @@ from underhost.agents.evaluate import findings as f
 from underhost.agents.evaluate.case import Case
 from underhost.agents.rules import inter_pod_affinity, node_affinity, pod_topology_spread
 from underhost.agents.rules.rule import Prepared, ScoringError
-from underhost.agents.schedule.prepared import ALL, Plan, Plans
+from underhost.agents.schedule.prepared import ALL, Named, Plan, Plans
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.records import Finding
 from underhost.schemas.severities import DRIFT
@@ -61,15 +61,21 @@ def _better(case: Case, plan: Plan, request: int, node: int) -> list[tuple[str, 
     try:
         nodes = _feasible(case, plan, request, node)
         names = _preferring(cls)
-        scored = [named for named in plan.rules if named.name in names]
         found = []
-        for named in scored:
-            best = _best(case, named.prepared, request, nodes, node)
-            if best is not None:
-                found.append((named.name, best))
+        for named in plan.rules:
+            if named.name in names:
+                best = _best(case, _wishes(case, named, cls), request, nodes, node)
+                if best is not None:
+                    found.append((named.name, best))
         return found
     finally:
         case.state.add(cls.id, request, node)
+
+
+def _wishes(case: Case, named: Named, cls: PodClass) -> Prepared:
+    """What scores the pods' own preferences of a rule: placing them heeds those of others, too, being there does not."""
+    own = named.name == inter_pod_affinity.NAME
+    return inter_pod_affinity.prepare_own_preferences(case.state, cls) if own else named.prepared
 
 
 def _feasible(case: Case, plan: Plan, request: int, node: int) -> IndexArray:

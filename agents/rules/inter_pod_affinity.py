@@ -42,10 +42,41 @@ REASON_AFFINITY = "node(s) didn't match pod affinity rules"
 REASON_ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
 REASON_EXISTING_ANTI_AFFINITY = "node(s) didn't satisfy existing pods anti-affinity rules"
 _AFFINITY, _ANTI, _EXISTING = 1, 2, 3
+_Preferred = list[tuple[Domains, list[tuple[Counter, int]]]]
 _HARD_AFFINITY_WEIGHT = 1  # what an existing pod's required affinity scores (hardPodAffinityWeight)
 
 
-class _InterPodAffinity(Prepared):
+class _Preferences(Prepared):
+    """Terms that are preferred: it scores by counters with a factor, per topology, and refuses nothing."""
+
+    def __init__(self, preferred: _Preferred) -> None:
+        self._preferred = preferred
+
+    def score(self, request: Request, nodes: IndexArray) -> IntArray | int | None:
+        """int(100 · ((sum of weights − min) / (max − min))), all in double precision as upstream."""
+        raw: IntArray | None = None
+        for domains, counters in self._preferred:
+            counted = [(counter, factor) for counter, factor in counters if counter.any()]
+            if counted:
+                per_domain: IntArray = np.zeros(domains.size, np.int64)
+                for counter, factor in counted:
+                    per_domain += counter.values() * factor
+                codes = domains.codes[nodes]
+                here: IntArray = per_domain[codes]
+                if domains.missing:
+                    here[codes < 0] = 0
+                raw = here if raw is None else raw + here
+        if raw is None:
+            return None
+        least = int(raw.min())
+        spread = int(raw.max()) - least
+        if spread <= 0:
+            return 0
+        scores: IntArray = (float(MAX_SCORE) * ((raw - least) / spread)).astype(np.int64)
+        return scores
+
+
+class _InterPodAffinity(_Preferences):
     refusals = (
         Refusal(UNRESOLVABLE, (REASON_AFFINITY,)),
         Refusal(UNSCHEDULABLE, (REASON_ANTI_AFFINITY,)),
@@ -72,7 +103,7 @@ class _InterPodAffinity(Prepared):
         )
         self._refusing = _distinct((*self._apart, *self._existing))
         self._own_terms = bool(cls.required_affinity or cls.required_anti)
-        self._preferred = _preferred_counters(state, cls) if only is None else []
+        super().__init__(_preferred_counters(state, cls, cls.selectors) if only is None else [])
 
     @property
     def concerned(self) -> bool:
@@ -162,29 +193,6 @@ class _InterPodAffinity(Prepared):
         both: BoolArray = keys & found
         return both
 
-    def score(self, request: Request, nodes: IndexArray) -> IntArray | int | None:
-        """int(100 · ((sum of weights − min) / (max − min))), all in double precision as upstream."""
-        raw: IntArray | None = None
-        for domains, counters in self._preferred:
-            counted = [(counter, factor) for counter, factor in counters if counter.any()]
-            if counted:
-                per_domain: IntArray = np.zeros(domains.size, np.int64)
-                for counter, factor in counted:
-                    per_domain += counter.values() * factor
-                codes = domains.codes[nodes]
-                here: IntArray = per_domain[codes]
-                if domains.missing:
-                    here[codes < 0] = 0
-                raw = here if raw is None else raw + here
-        if raw is None:
-            return None
-        least = int(raw.min())
-        spread = int(raw.max()) - least
-        if spread <= 0:
-            return 0
-        scores: IntArray = (float(MAX_SCORE) * ((raw - least) / spread)).astype(np.int64)
-        return scores
-
 
 def _affinity_counters(
     state: State, cls: PodClass, mates: frozenset[int], only: Container[str] | None
@@ -210,8 +218,11 @@ def _distinct(counters: Iterable[Counter]) -> list[Counter]:
     return list({id(counter): counter for counter in counters}.values())
 
 
-def _preferred_counters(state: State, cls: PodClass) -> list[tuple[Domains, list[tuple[Counter, int]]]]:
-    """Per topology, counters with a factor: own preferred terms, and what pods that are there prefer of this class."""
+def _preferred_counters(state: State, cls: PodClass, selectors: Iterable[Selector]) -> _Preferred:
+    """Per topology, counters with a factor: own preferred terms, and what pods that are there prefer of this class.
+
+    `selectors`: those whose terms count of the latter.
+    """
     of = state.model.topology.of
     factors: dict[int, tuple[Counter, int]] = {}
 
@@ -221,7 +232,7 @@ def _preferred_counters(state: State, cls: PodClass) -> list[tuple[Domains, list
     for term in cls.preferred:
         if term.selector is not None and term.selector.classes and term.weight:
             count(state.counter(of(term.key), state.selected(term.selector)), term.weight)
-    for selector in cls.selectors:
+    for selector in selectors:
         for key in {**selector.preferred, **selector.near}:
             memo = (NAME, "preferred", selector.id, key)
             weights, factor = state.memo.remember(memo, Depends.CLASSES, partial(_factored, state, selector, key))
@@ -260,3 +271,8 @@ def prepare_only(state: State, cls: PodClass, keys: Container[str], near: State)
     """The required terms of these keys alone; required affinity is asked of the state `near`."""
     prepared = _InterPodAffinity(state, cls, keys, near)
     return prepared if prepared.concerned else None
+
+
+def prepare_own_preferences(state: State, cls: PodClass) -> Prepared:
+    """The preferred terms of the class alone: others' are no wish of its own, though they count for its placement."""
+    return _Preferences(_preferred_counters(state, cls, ()))

@@ -1,7 +1,7 @@
 """Preferences that another node would meet better: reported with `--drift` only."""
 
 import pytest
-from support.build import a_node, a_pod, a_site
+from support.build import a_node, a_pod, a_site, term
 
 from underhost.agents.evaluate.check import check
 from underhost.agents.site.snapshot import Options
@@ -98,6 +98,52 @@ def drift(*objects, asked=True):
 )
 def test_a_preference_that_a_feasible_node_meets_better_is_drift(objects, expected):
     assert drift(*objects) == expected
+
+
+HOSTNAME = "kubernetes.io/hostname"
+
+
+@pytest.mark.parametrize(
+    ("objects", "expected"),
+    [
+        pytest.param(
+            [
+                a_pod("a").on("n1").labels({"app": "a"}).prefers_apart(1, term(HOSTNAME, {"app": "b"})),
+                a_pod("b").on("n2").labels({"app": "b"}).prefers_near(100, term(HOSTNAME, {"app": "a"})),
+            ],
+            [("InterPodAffinity", "shop/b", "n2")],
+            id="another pod would rather have it near",
+        ),
+        pytest.param(
+            [
+                a_pod("a").on("n1").labels({"app": "a"}).prefers_near(1, term(HOSTNAME, {"app": "c"})),
+                a_pod("c").on("n1").labels({"app": "c"}),
+                a_pod("b").on("n2").labels({"app": "b"}).near(term(ZONE, {"app": "a"})),
+                a_pod("d").on("n2").labels({"app": "b"}).near(term(ZONE, {"app": "a"})),
+            ],
+            [],
+            id="others need it near",
+        ),
+        pytest.param(
+            [
+                a_pod("a").on("n1").labels({"app": "a"}).prefers_apart(1, term(HOSTNAME, {"app": "b"})),
+                a_pod("b").on("n1").labels({"app": "b"}).prefers_near(100, term(HOSTNAME, {"app": "a"})),
+            ],
+            [("InterPodAffinity", "shop/a", "n1")],
+            id="it would rather be away from one that would rather have it near",
+        ),
+        pytest.param(
+            [
+                a_pod("a").on("n1").labels({"app": "a"}).prefers_near(1, term(HOSTNAME, {"app": "b"})),
+                a_pod("b").on("n1").labels({"app": "b"}).prefers_apart(100, term(HOSTNAME, {"app": "a"})),
+            ],
+            [("InterPodAffinity", "shop/b", "n1")],
+            id="another would rather be away from it",
+        ),
+    ],
+)
+def test_of_pods_near_each_other_the_own_preference_counts_and_no_others(objects, expected):
+    assert drift(*nodes(), *objects) == expected
 
 
 def test_preferences_are_not_looked_at_unless_asked():
