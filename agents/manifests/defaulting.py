@@ -112,7 +112,7 @@ def _limits_to_requests(resources: Json) -> None:
 
 
 def _pod_level_requests(pod: Json) -> None:
-    """Pod-level limits without requests: the containers' sum, or where there is none the limit itself."""
+    """Pod-level limits without requests: the containers' sum, or where none of them says any the limit itself."""
     spec = pod["spec"]
     own = object_of(spec.get("resources"))
     limits = object_of(own.get("limits"))
@@ -124,9 +124,10 @@ def _pod_level_requests(pod: Json) -> None:
         total = request_of(k8s.decode(msgspec.json.encode({"metadata": {}, "spec": bare}), k8s.Pod)).fit
     except (Fault, msgspec.ValidationError):
         return  # the engine names the fault when it reads the pod
+    asked = [object_of(object_of(one.get("resources")).get("requests")) for one in _containers(spec)]
     for name, unit in ((CPU, "m"), (MEMORY, "")):
-        if name in total:
-            requests.setdefault(name, f"{total[name]}{unit}")
+        if any(name in one for one in asked):  # an explicit 0, too
+            requests.setdefault(name, f"{total.get(name, 0)}{unit}")
     for name, limit in limits.items():
         if name in (CPU, MEMORY) or name.startswith("hugepages-"):
             requests.setdefault(name, limit)

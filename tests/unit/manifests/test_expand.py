@@ -264,12 +264,22 @@ def test_limits_become_requests_where_there_are_none() -> None:
         pytest.param([{}], {"cpu": "2", "memory": "1Gi"}, {"cpu": "2", "memory": "1Gi"}, id="no container asks"),
         pytest.param([{"cpu": "100m"}, {"cpu": "1"}], {"cpu": "2"}, {"cpu": "1100m"}, id="the containers' sum"),
         pytest.param([{"memory": "1Mi"}], {"cpu": "2"}, {"cpu": "2", "memory": "1048576"}, id="one of each"),
+        pytest.param(
+            [{"cpu": "0", "memory": 0}, {}], {"cpu": "9", "memory": "1Gi"}, {"cpu": "0m", "memory": "0"}, id="nothing, said"
+        ),
     ],
 )
 def test_pod_level_limits_become_pod_level_requests(containers: list[Json], limits: Json, requests: Json) -> None:
     parts = [{"name": f"c{i}", "resources": {"requests": one}} for i, one in enumerate(containers)]
     expansion = expanded(a_workload("Deployment", template=a_template(containers=parts, resources={"limits": limits})))
     assert spec_of(expansion, "web-0")["resources"]["requests"] == requests
+
+
+def test_an_init_container_that_asks_for_nothing_keeps_the_pods_limit_from_being_its_request() -> None:
+    init = {"name": "i", "resources": {"requests": {"cpu": "0"}}}
+    template = a_template(containers=[{"name": "c"}], initContainers=[init], resources={"limits": {"cpu": "9"}})
+    expansion = expanded(a_workload("Deployment", template=template))
+    assert spec_of(expansion, "web-0")["resources"]["requests"] == {"cpu": "0m"}
 
 
 def test_match_label_keys_are_merged_once_and_only_those_that_the_pod_has() -> None:
