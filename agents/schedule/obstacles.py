@@ -150,7 +150,12 @@ def _part(pod: str, rule: str, key: _Key, seen: _Seen) -> str:
 def place(key: str, value: str) -> str:
     """`on esx-1`, `in zone a`."""
     last = key.rpartition("/")[2]
-    return f"on {value}" if last in _ON else f"in {last} {value}"
+    return f"on {_shown(value)}" if last in _ON else f"in {last} {_shown(value)}"
+
+
+def _shown(value: str) -> str:
+    """The value of a label, which may be empty."""
+    return value or "''"
 
 
 def _short(seen: _Seen) -> str:
@@ -163,7 +168,7 @@ def _short(seen: _Seen) -> str:
 
 def _unmet(rule: str, selector: str, has: Sequence[str]) -> str:
     if has:
-        return f"asks for {selector}, not {listing(has, 'or')}"
+        return f"asks for {selector}, not {listing([_shown(one) for one in has], 'or')}"
     if rule == inter_pod_affinity.NAME and " " in selector:
         return f"no pod with {selector} is there"
     return f"asks for {selector}, which is missing" if " " in selector else f"label {selector} is missing"

@@ -93,6 +93,21 @@ ON = {"n1": "h1", "n2": "h1", "n3": "h1", "n4": "h2"}
             id="a label that is missing, and one that is another on each node",
         ),
         pytest.param(
+            a_site(a_node("n1").labels(disk=""), NEW.node_terms(labelled("disk", "In", "ssd"))),
+            ["1 n1: NodeAffinity: asks for disk in (ssd), not ''"],
+            id="a label that is empty",
+        ),
+        pytest.param(
+            a_site(a_node("n1").labels({HOST: ""}), db("db-0", "n1"), NEW.apart(term(HOST, app("db")))),
+            ["1 n1: InterPodAffinity: db-0 is on ''"],
+            id="a node whose label is empty",
+        ),
+        pytest.param(
+            a_site(a_node("n1").zone(""), db("db-0", "n1"), NEW.apart(term(ZONE, app("db")))),
+            ["1 n1: InterPodAffinity: db-0 is in zone ''"],
+            id="a zone whose label is empty",
+        ),
+        pytest.param(
             a_site(*NODES, NEW.near(term(HOST, app("web")))),
             ["4 n1,n2,n3,n4: InterPodAffinity: no pod with app in (web) is there"],
             id="nobody to be near to",

@@ -21,12 +21,16 @@ function thing(one, namespace) {
   if (one.resource) return `asks for ${one.asked} ${one.resource}, ${one.free} of ${one.allocatable} is free`;
   if (one.taint) return `taint ${one.taint}`;
   if (one.port) return `${short(one.pod, namespace)} holds port ${one.port}`;
-  return `asks for ${one.selector}, ${one.has === null ? "which is missing" : `not ${one.has}`}`;
+  return `asks for ${one.selector}, ${one.has === null ? "which is missing" : `not ${shown(one.has)}`}`;
 }
 
 function place({ key, value }) {
   const last = key.slice(key.lastIndexOf("/") + 1);
-  return ON.has(last) ? `on ${value}` : `in ${last} ${value}`;
+  return ON.has(last) ? `on ${shown(value)}` : `in ${last} ${shown(value)}`;
+}
+
+function shown(value) {
+  return value || "''"; // a label may be empty
 }
 
 function short(pod, namespace) {
