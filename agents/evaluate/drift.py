@@ -1,8 +1,8 @@
 """Preferences that another node would meet better by now: `drift` findings, only where they are asked for.
 
 In: a case. Out: one finding for each pod and rule. A preference is a preferred term of the
-pod's own, or a ScheduleAnyway constraint; the scheduler's own spreading is none, nor is what other pods would rather have
-near or away. The scores are the rules': a pod is asked as if it were placed anew.
+pod's own, or a ScheduleAnyway constraint; the scheduler's own spreading is none, nor is what other pods prefer. The
+scores are the rules': a pod is asked as if it were placed anew.
 """
 
 from collections import defaultdict
@@ -73,7 +73,7 @@ def _better(case: Case, plan: Plan, request: int, node: int) -> list[tuple[str, 
 
 
 def _wishes(case: Case, named: Named, cls: PodClass) -> Prepared:
-    """What scores the pods' own preferences of a rule: placing them heeds those of others, too, being there does not."""
+    """What scores the pods' own preferences of a rule: the scheduler's score heeds those of other pods, too."""
     own = named.name == inter_pod_affinity.NAME
     return inter_pod_affinity.prepare_own_preferences(case.state, cls) if own else named.prepared
 

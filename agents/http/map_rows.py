@@ -17,6 +17,7 @@ from underhost.agents.site.host_labels import proposed
 from underhost.agents.site.not_judged import hosts_not_judged, namespaces_not_judged, pods_not_judged
 from underhost.agents.site.owners import FINISHED, application_of, controller_of, pinned
 from underhost.agents.site.snapshot import Snapshot
+from underhost.agents.site.terms import readable_labels
 from underhost.schemas.documents import NotJudged
 from underhost.schemas.kubernetes import Node, Pod
 from underhost.schemas.page import MapChange, MapHost, MapNode, MapPod, MapTotals, OpenFindings, SiteMap
@@ -249,8 +250,4 @@ def _host(ref: str, host: Host) -> MapHost:
 
 def places(labels: msgspec.Raw) -> dict[str, str]:
     """The labels of a node that name a place to group by."""
-    try:
-        held = msgspec.json.decode(labels, type=dict[str, str] | None) or {}
-    except msgspec.MsgspecError:
-        return {}
-    return {key: value for key, value in sorted(held.items()) if _PLACE.search(key)}
+    return {key: value for key, value in sorted(readable_labels(labels).items()) if _PLACE.search(key)}

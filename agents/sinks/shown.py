@@ -136,11 +136,7 @@ def _differing(wanted: _Written, one: Node | Pod | None) -> dict[str, str | None
 
 
 def _labels(one: Node | Pod | None) -> Mapping[str, str]:
-    """An object's labels; those that cannot be read are said elsewhere."""
-    try:
-        return terms.labels(bytes(one.metadata.labels)) if one is not None else {}
-    except Fault:
-        return {}
+    return terms.readable_labels(one.metadata.labels) if one is not None else {}
 
 
 def _taints(node: Node) -> set[str]:

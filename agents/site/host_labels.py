@@ -7,9 +7,8 @@ migration, so that it is told since when it has been what it is.
 
 from collections.abc import Iterable, Mapping
 
-from underhost.agents.site import terms
-from underhost.agents.site.fault import Fault
 from underhost.agents.site.snapshot import Snapshot
+from underhost.agents.site.terms import readable_labels
 from underhost.schemas.kubernetes import Node
 from underhost.schemas.records import NodeHost
 from underhost.schemas.vsphere import Host
@@ -36,7 +35,7 @@ def read(node: Node, key: str) -> tuple[str, str]:
 
     `since` is RFC 3339: when the manager that owns the label last changed anything, so that it is not later than that.
     """
-    host = _labels(node).get(key, "")
+    host = readable_labels(node.metadata.labels).get(key, "")
     managers = node.metadata.managed_fields or ()
     times = [one.time for one in managers if f"f:{key}" in one.fields_v1.metadata.labels]
     return host, max(times, default="") if host else ""
@@ -69,11 +68,3 @@ def proposed(snapshot: Snapshot) -> str:
             carried[key] += f'"{key}"'.encode() in raw
     best = max(KNOWN, key=carried.__getitem__)
     return best if carried[best] else ""
-
-
-def _labels(node: Node) -> Mapping[str, str]:
-    """The labels; of a node whose labels cannot be read, which is said elsewhere, none."""
-    try:
-        return terms.labels(bytes(node.metadata.labels))
-    except Fault:
-        return {}

@@ -178,6 +178,14 @@ def labels(raw: bytes, field: str = "metadata.labels") -> dict[str, str]:
     return decode(raw, _LABELS, field) or {}
 
 
+def readable_labels(raw: msgspec.Raw) -> Mapping[str, str]:
+    """An object's labels for those who act on what they say; none where they cannot be read, which judging it says."""
+    try:
+        return labels(bytes(raw))
+    except Fault:
+        return {}
+
+
 def affinity(raw: bytes) -> Affinity:
     """spec.affinity, its node terms' operators checked."""
     found = decode(raw, _AFFINITY, "spec.affinity") or Affinity()

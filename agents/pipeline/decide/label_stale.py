@@ -5,15 +5,14 @@ time: of a node's label once it has been wrong for longer than a bound, of its p
 absent is not stale: nobody may have been asked to write it.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 
 from underhost.agents.evaluate import findings as f
 from underhost.agents.sinks.labels.carriers import LabelCarriers
 from underhost.agents.sinks.labels.values import label_value, label_values
 from underhost.agents.site.changes import Derived, changed_keys, same_objects
-from underhost.agents.site.fault import Fault
 from underhost.agents.site.snapshot import Options, Snapshot
-from underhost.agents.site.terms import labels
+from underhost.agents.site.terms import readable_labels
 from underhost.schemas.kubernetes import Node
 from underhost.schemas.records import Domain, Finding, NodeHost
 from underhost.schemas.severities import LABEL_STALE
@@ -83,8 +82,8 @@ class StaleLabels:
     def _wrong_of(self, node: Node, joined: NodeHost) -> list[tuple[str, str]]:
         """(key, value) of the labels of one node that do not name its host."""
         right = _right(self._values, joined)
-        labels_ = _labels_under(bytes(node.metadata.labels), self._options.host_keys)
-        return [(key, value) for key, value in labels_.items() if value not in right]
+        carried = readable_labels(node.metadata.labels)
+        return [(key, carried[key]) for key in self._options.host_keys if key in carried and carried[key] not in right]
 
 
 class StalePods:
@@ -139,15 +138,6 @@ def _of_pods(snapshot: Snapshot, node: str, key: str, wrong: Mapping[str, str]) 
         domain=Domain(key=key, value=values[0]),
         pods=len(pods),
     )
-
-
-def _labels_under(raw: bytes, keys: Sequence[str]) -> Mapping[str, str]:
-    """The labels under some keys; labels that cannot be read are said elsewhere."""
-    try:
-        carried = labels(raw)
-    except Fault:
-        return {}
-    return {key: carried[key] for key in keys if key in carried}
 
 
 def _finding(snapshot: Snapshot, node: str, key: str, value: str) -> Finding:

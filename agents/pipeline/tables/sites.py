@@ -7,12 +7,12 @@ The objects themselves are in `agents/site/objects.py`.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-import msgspec
 from msgspec import Struct
 
 from underhost.agents.pipeline.tables.signs import Signs
 from underhost.agents.site.objects import SiteState
 from underhost.agents.site.snapshot import BY_VM, Joining, Snapshot
+from underhost.agents.site.terms import readable_labels
 from underhost.schemas.keys import Key
 from underhost.schemas.records import Listed
 from underhost.schemas.topics import NODES, Topic
@@ -175,10 +175,10 @@ class Sites:
         """Whether the site has this node, as the watch has shown it last."""
         return site in self.states and self.states[site].has(NODES, name)
 
-    def labels_of(self, site: str, name: str) -> dict[str, str] | None:
+    def labels_of(self, site: str, name: str) -> Mapping[str, str] | None:
         """The labels of a node as the watch has shown them last; None for an unknown one."""
         node = self.states[site].rows(NODES).get(name) if site in self.states else None
-        return None if node is None else msgspec.json.decode(node.metadata.labels, type=dict[str, str] | None) or {}
+        return None if node is None else readable_labels(node.metadata.labels)
 
     # ------------------------------------------------------------------------------------------------------- ready?
     def unready(self, site: str) -> str | None:

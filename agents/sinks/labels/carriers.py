@@ -10,10 +10,9 @@ from collections.abc import Collection, Mapping
 from msgspec import json
 
 from underhost.agents.site.changes import changed_keys
-from underhost.agents.site.fault import Fault
 from underhost.agents.site.owners import running
 from underhost.agents.site.snapshot import Snapshot
-from underhost.agents.site.terms import labels
+from underhost.agents.site.terms import readable_labels
 from underhost.schemas.kubernetes import Pod
 
 
@@ -60,16 +59,8 @@ class LabelCarriers:
             if not self._by_node[was]:
                 del self._by_node[was]
         if pod is not None and running(pod) and self._quoted in bytes(pod.metadata.labels):
-            value, node = carried(pod).get(self._key), pod.spec.node_name
+            value, node = readable_labels(pod.metadata.labels).get(self._key), pod.spec.node_name
             if value is not None:
                 self._on[key] = node
                 self._by_node[node][key] = value
                 touched.add((key, node))
-
-
-def carried(pod: Pod) -> Mapping[str, str]:
-    """A pod's labels; those that cannot be read are said elsewhere."""
-    try:
-        return labels(bytes(pod.metadata.labels))
-    except Fault:
-        return {}

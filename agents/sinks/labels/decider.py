@@ -8,8 +8,6 @@ in `startup_taint.py`.
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-import msgspec
-
 from underhost.agents.sinks.labels.pace import QUIET, LabelPace
 from underhost.agents.sinks.labels.sink import needed_by
 from underhost.agents.sinks.labels.startup_taint import carries
@@ -18,6 +16,7 @@ from underhost.agents.sinks.orders import order
 from underhost.agents.sinks.ports import Decider
 from underhost.agents.site.changes import Derived, same_objects
 from underhost.agents.site.snapshot import Snapshot
+from underhost.agents.site.terms import readable_labels
 from underhost.schemas.commands import LABEL
 from underhost.schemas.kubernetes import Node
 from underhost.schemas.records import Action, NodeHost, Outcome
@@ -87,7 +86,7 @@ class LabelDecider(Decider):
 
     def _look(self, node: Node, joined: NodeHost) -> "_Look":
         """What the node should carry, and what it does."""
-        wanted, labels = self._values.of(joined.host), _labels(node)
+        wanted, labels = self._values.of(joined.host), readable_labels(node.metadata.labels)
         desired: dict[str, object] = {"uid": node.metadata.uid, "labels": wanted}
         taint, watched = self._settings.startup_taint, list(wanted)
         if tainted := taint is not None and carries(bytes(node.spec.taints), taint):
@@ -101,7 +100,3 @@ class LabelDecider(Decider):
         """Remember what became of the last command for a node; older commands' outcomes say nothing."""
         if self._pace.observe(outcome.target.partition("/")[2], outcome, now):
             self._inputs = (None, None, None)
-
-
-def _labels(node: Node) -> dict[str, str]:
-    return msgspec.json.decode(node.metadata.labels, type=dict[str, str] | None) or {}

@@ -12,7 +12,6 @@ import msgspec
 
 from underhost.agents.site import terms
 from underhost.agents.site.changes import changed_keys
-from underhost.agents.site.fault import Fault
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.kubernetes import Budget, Service, Workload
 
@@ -78,7 +77,4 @@ class SelectedHostLabels:
 
 def _says_no(snapshot: Snapshot, name: str) -> bool:
     namespace = snapshot.namespaces.get(name)
-    try:
-        return namespace is not None and terms.labels(bytes(namespace.metadata.labels)).get(SWITCH) == "false"
-    except Fault:
-        return False  # said elsewhere
+    return namespace is not None and terms.readable_labels(namespace.metadata.labels).get(SWITCH) == "false"

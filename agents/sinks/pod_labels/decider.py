@@ -8,7 +8,7 @@ and selectors that have changed are looked at.
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from underhost.agents.sinks.labels.carriers import LabelCarriers, carried
+from underhost.agents.sinks.labels.carriers import LabelCarriers
 from underhost.agents.sinks.labels.pace import AFTER_FAILURE, AFTER_REFUSAL, QUIET, LabelPace
 from underhost.agents.sinks.labels.selected import SelectedHostLabels
 from underhost.agents.sinks.labels.sink import needed_by
@@ -17,6 +17,7 @@ from underhost.agents.sinks.orders import DRY_RUN, NOOP, REFUSED, order
 from underhost.agents.sinks.ports import Decider
 from underhost.agents.site.changes import changed_keys
 from underhost.agents.site.snapshot import Snapshot
+from underhost.agents.site.terms import readable_labels
 from underhost.schemas.commands import POD_LABEL
 from underhost.schemas.records import Action, NodeHost, Outcome
 from underhost.streams.settings.labels import HostLabelSettings
@@ -116,7 +117,7 @@ class PodLabelDecider(Decider):
             return None
         if len(wanted) == 1 and self._carriers.on(node)[name] == wanted[self._settings.key]:
             return _RIGHT  # as a binding left it: nothing else is read
-        carries = carried(pod)
+        carries = readable_labels(pod.metadata.labels)
         wrong = {key: value for key, value in wanted.items() if carries.get(key) != value}
         selected = {key: who for key, who in self._selected.of(namespace).items() if key in wrong}
         labels = {key: value for key, value in wrong.items() if key not in selected}

@@ -265,7 +265,10 @@ def test_limits_become_requests_where_there_are_none() -> None:
         pytest.param([{"cpu": "100m"}, {"cpu": "1"}], {"cpu": "2"}, {"cpu": "1100m"}, id="the containers' sum"),
         pytest.param([{"memory": "1Mi"}], {"cpu": "2"}, {"cpu": "2", "memory": "1048576"}, id="one of each"),
         pytest.param(
-            [{"cpu": "0", "memory": 0}, {}], {"cpu": "9", "memory": "1Gi"}, {"cpu": "0m", "memory": "0"}, id="nothing, said"
+            [{"cpu": "0", "memory": 0}, {}],
+            {"cpu": "9", "memory": "1Gi"},
+            {"cpu": "0m", "memory": "0"},
+            id="nothing, and they say so",
         ),
     ],
 )

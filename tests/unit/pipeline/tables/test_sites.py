@@ -4,7 +4,7 @@ import pytest
 
 from underhost.agents.pipeline.tables.sites import Sites, sites_of
 from underhost.schemas.keys import listed_key, parse_key
-from underhost.schemas.kubernetes import Metadata, Pod
+from underhost.schemas.kubernetes import Metadata, Node, NodeMetadata, Pod, raw
 from underhost.schemas.records import Listed
 from underhost.schemas.topics import NODES, OUTCOMES, PODS, VMS, Topic
 from underhost.streams.settings.model import Settings
@@ -29,6 +29,21 @@ def mark(of: Sites, site: str, source: str, *topics: Topic, epoch: int = 5) -> N
 
 def a_pod(of: Sites, site: str, name: str) -> None:
     of.apply(PODS, parse_key(f"{site}/pod/shop/{name}"), Pod(Metadata(name=name)), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        pytest.param({"a": "b"}, {"a": "b"}, id="some"),
+        pytest.param(None, {}, id="null"),
+        pytest.param({"a": 5}, {}, id="what cannot be read"),
+    ],
+)
+def test_the_labels_of_a_node_are_those_that_the_watch_has_shown(labels: object, expected: dict[str, str]) -> None:
+    held = sites("kubernetes")
+    held.apply(NODES, parse_key("s-1/node//n1"), Node(NodeMetadata(name="n1", labels=raw(labels))), 0.0)
+    assert held.labels_of("s-1", "n1") == expected
+    assert held.labels_of("s-1", "n2") is None
 
 
 def test_a_site_whose_partition_is_not_held_is_not_ready() -> None:

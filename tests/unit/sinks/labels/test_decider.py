@@ -57,6 +57,11 @@ def test_a_node_with_the_right_label_is_left_alone() -> None:
     assert LabelDecider(HostLabelSettings()).decide(site(n1=("host-1", {KEY: "esx-1"})), now=0.0) == []
 
 
+def test_a_node_whose_labels_cannot_be_read_keeps_no_other_from_its_label() -> None:
+    snapshot = site(n1=("host-1", {"a": 5}), n2=("host-1", {}))  # type: ignore[dict-item]
+    assert "node/n2" in ordered(LabelDecider(HostLabelSettings()).decide(snapshot, now=0.0))
+
+
 def test_an_unknown_host_is_never_a_label() -> None:
     decider = LabelDecider(HostLabelSettings())
     assert decider.decide(site(n1=("", {}), n2=("", {KEY: "esx-2"})), now=0.0) == []
