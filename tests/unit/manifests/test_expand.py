@@ -278,7 +278,7 @@ def test_pod_level_limits_become_pod_level_requests(containers: list[Json], limi
     assert spec_of(expansion, "web-0")["resources"]["requests"] == requests
 
 
-def test_an_init_container_that_asks_for_nothing_keeps_the_pods_limit_from_being_its_request() -> None:
+def test_an_init_container_that_asks_for_0_asks_for_something() -> None:
     init = {"name": "i", "resources": {"requests": {"cpu": "0"}}}
     template = a_template(containers=[{"name": "c"}], initContainers=[init], resources={"limits": {"cpu": "9"}})
     expansion = expanded(a_workload("Deployment", template=template))
