@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Raw, Struct, field
 
+from underhost.schemas.numbers import number
+
 DEFAULT_SCHEDULER = "default-scheduler"
 """The scheduler of a pod that names none."""
 
@@ -329,7 +331,7 @@ def is_older(one: Struct, other: Struct) -> bool:
 def _version(value: Struct) -> int | None:
     metadata = getattr(value, "metadata", None)
     version = metadata.resource_version if metadata is not None else ""
-    return int(version) if version.isdecimal() else None
+    return number(version)
 
 
 def raw(value: object) -> Raw:

@@ -3,7 +3,12 @@
 Events are past tense, commands imperative; frozen, primitives only. camelCase on the wire.
 """
 
-from msgspec import Struct
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+_LAST = 253_402_300_799_999
+"""Milliseconds since 1970 at the end of the year 9999."""
 
 
 class _Record(Struct, frozen=True, rename="camel"):
@@ -21,7 +26,7 @@ class Listed(_Record, frozen=True, omit_defaults=True):
     epoch: int
     count: int
     doubt: str = ""
-    seen: int = 0
+    seen: Annotated[int, Meta(ge=0, le=_LAST)] = 0
 
 
 class NodeHost(_Record, frozen=True):

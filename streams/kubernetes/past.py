@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import msgspec
 
 from underhost.schemas.keys import parse_key
+from underhost.schemas.numbers import number
 from underhost.streams.kubernetes.kinds import Identified, Kind
 
 
@@ -18,15 +19,10 @@ def newest_held(held: Mapping[str, bytes], kind: Kind) -> int:
     for key, data in held.items():
         try:
             if parse_key(key).kind == wanted:
-                newest = max(newest, number(_decoder.decode(data).metadata.resource_version))
+                newest = max(newest, number(_decoder.decode(data).metadata.resource_version) or 0)
         except (ValueError, msgspec.MsgspecError):
             continue  # said where it is read to be used
     return newest
-
-
-def number(version: str) -> int:
-    """A resourceVersion as the number by which two of them compare; 0 where it is none."""
-    return int(version) if version.isdecimal() else 0
 
 
 _decoder: msgspec.json.Decoder[Identified] = msgspec.json.Decoder(Identified)

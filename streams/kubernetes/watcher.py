@@ -14,13 +14,14 @@ from msgspec import Struct
 
 from underhost.schemas.errors import BackendError, Gone, Refused, Retry, Unreachable
 from underhost.schemas.keys import parse_key
+from underhost.schemas.numbers import number
 from underhost.schemas.records import Listed
 from underhost.schemas.topics import KUBERNETES_TOPICS, NODES
 from underhost.streams.kubernetes.client import KubernetesClient, connect
 from underhost.streams.kubernetes.contact import Contact
 from underhost.streams.kubernetes.kinds import KINDS, Kind
 from underhost.streams.kubernetes.list_watch import KindListWatch
-from underhost.streams.kubernetes.past import newest_held, number
+from underhost.streams.kubernetes.past import newest_held
 from underhost.streams.log import structlog
 from underhost.streams.ports import Outgoing, Publisher, Source, TopicReader
 from underhost.streams.publish import publish_until_taken
@@ -270,7 +271,7 @@ class KubernetesSource(Source):
         while True:
             try:
                 listing = await list_watch.list()
-                if not 0 < number(listing.position) < newest:
+                if not 0 < (number(listing.position) or 0) < newest:
                     return listing
                 if clock() >= deadline:
                     log.error(

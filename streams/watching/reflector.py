@@ -11,6 +11,7 @@ from contextlib import aclosing
 from typing import NamedTuple
 
 from underhost.schemas.errors import Gone, Refused, Retry, Unreachable
+from underhost.schemas.numbers import number
 from underhost.schemas.topics import Topic
 from underhost.streams.log import structlog
 from underhost.streams.ports import Outgoing, Publisher
@@ -112,7 +113,7 @@ class Reflector:
         backoff = Backoff(self._timing)
         delay = 0.0 if position is not None else self._timing.absent
         clock = asyncio.get_running_loop().time
-        self._reached = _number(position or "")
+        self._reached = number(position or "") or 0
         while True:
             await self._timing.sleep(delay)
             begun = clock()
@@ -127,7 +128,7 @@ class Reflector:
                     async for batch in batches:
                         await self._take(self._believed(batch.changes))
                         position = batch.position
-                        self._reached = max(self._reached, _number(position))
+                        self._reached = max(self._reached, number(position) or 0)
                         backoff.reset()
                         if self._again:
                             break
@@ -174,7 +175,7 @@ class Reflector:
             self._doubted.set()
         changes: list[Seen | Unreadable] = [*listing.objects.values(), *listing.unreadable]
         changes.extend(Seen(key, self._held[key].uid, None) for key in sorted(vanished - kept.keys()))
-        reached, self._reached = self._reached, _number(listing.position)
+        reached, self._reached = self._reached, number(listing.position) or 0
         went_back = self._reached < reached
         if went_back:  # etcd was restored: lists are consistent, so what was published is no more
             log.warning("the server has gone back in its history", kind=self._source.name, position=listing.position)
@@ -185,7 +186,7 @@ class Reflector:
 
     def _is_of_the_past(self, position: str) -> bool:
         now = asyncio.get_running_loop().time()
-        self._past_since = min(self._past_since, now) if 0 < _number(position) < self._reached else float("inf")
+        self._past_since = min(self._past_since, now) if 0 < (number(position) or 0) < self._reached else float("inf")
         return now < self._past_since + PAST < float("inf")
 
     def _believed(self, changes: Sequence[Seen | Unreadable]) -> Sequence[Seen | Unreadable]:
@@ -222,11 +223,11 @@ class Reflector:
         What the list shows in a newer version the watch shows soon, and older versions before it: they would come after
         it. What an older list shows may be gone, and the watch would not say so again.
         """
-        if 0 < _number(listing.position) < reached:
+        if 0 < (number(listing.position) or 0) < reached:
             raise Retry(f"the list of {listing.position} is older than what was seen, {reached}", 0.0)
         for key in self._deletions.kept.keys() & listing.objects.keys() & accepted:
             metadata = getattr(listing.objects[key].value, "metadata", None)
-            if metadata is not None and 0 < self._reached < _number(metadata.resource_version):
+            if metadata is not None and 0 < self._reached < (number(metadata.resource_version) or 0):
                 raise Retry(f"the watch of {self.name} is not at {listing.position} yet", 0.0)
 
     async def _take_many(self, changes: Sequence[Seen | Unreadable], *, anew: bool = False) -> None:
@@ -258,8 +259,3 @@ class Reflector:
                     records.append(deliverable(outgoing_of(self._topic, change.key, change.value)))
         if records:
             await publish_until_taken(self._publisher, records, f"changes of {self._source.name}", self._timing)
-
-
-def _number(position: str) -> int:
-    """A watch position as a number that can be compared, 0 where it is none."""
-    return int(position) if position.isdecimal() else 0

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from underhost.schemas.errors import LateRecord
+from underhost.schemas.numbers import number
 
 BEGUN_ANEW = 600.0
 """Seconds after the first record of a term from which on an older one is no late one. The fence lets nobody publish for
@@ -61,7 +62,7 @@ def stored(row: bytes) -> KnownTerm:
 @lru_cache(64)
 def is_newest(row: bytes, said: str) -> bool:
     """Whether a record that says this term is of the term that such a row says: nearly every record is."""
-    return said.isdecimal() and int(said) == stored(row).term
+    return number(said) == stored(row).term
 
 
 def newest(known: KnownTerm | None, said: str, at: float) -> KnownTerm | None:
@@ -69,9 +70,9 @@ def newest(known: KnownTerm | None, said: str, at: float) -> KnownTerm | None:
 
     A record that says none (there is no lease) has no part in this.
     """
-    if not said.isdecimal():
+    term = number(said)
+    if term is None:
         return known
-    term = int(said)
     if known is None or term > known.term or (term < known.term and at - known.since > BEGUN_ANEW):
         return KnownTerm(term, at)
     if term < known.term:

@@ -65,7 +65,14 @@ class StoredTables(Tables):
         return after
 
     async def take(
-        self, topic: Topic, key: str, value: bytes | None, *, term: int | None = None, id_: str = "", at: float = 1.0
+        self,
+        topic: Topic,
+        key: str,
+        value: bytes | None,
+        *,
+        term: int | str | None = None,
+        id_: str = "",
+        at: float = 1.0,
     ) -> None:
         """Keep a record: its publisher's term, the id of its event, and when it was sent."""
         headers = [("ce_id", id_.encode()), *([("ce_term", str(term).encode())] if term is not None else [])]

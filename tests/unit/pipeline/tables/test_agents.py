@@ -74,6 +74,13 @@ async def test_a_worker_of_one_site_does_not_decode_what_is_of_other_sites(table
         pytest.param(OUTCOMES, b"a", OUTCOME, "bad key: b'a'", id="a key without a site"),
         pytest.param(OUTCOMES, b"a/node//n1", b"{}", "not a Outcome: ", id="a record without its fields"),
         pytest.param(PODS, b"a/pod/shop/db-0", b"{}", "not a Pod: ", id="a pod without metadata"),
+        pytest.param(
+            PODS,
+            b"a/listed/kubernetes",
+            b'{"epoch": 1, "count": 1, "seen": 1%s}' % (b"0" * 400),
+            "not a Listed: Expected `int` <= 253402300799999 - at `$.seen`",
+            id="a marker of a time that is none",
+        ),
     ],
 )
 async def test_what_cannot_be_read_is_refused(

@@ -19,6 +19,8 @@ from underhost.streams.watching.records import outgoing_of
 SITE = "prod"
 DB = object_key(SITE, "pod", "db-0", "shop")
 HOUR = 3600.0
+ENDLESS = "9" * 5000
+"""More digits than Python makes a number of."""
 
 
 def pod(version: str, *, name: str = "db-0", uid: str = "u1", node: str = "") -> Pod:
@@ -26,7 +28,7 @@ def pod(version: str, *, name: str = "db-0", uid: str = "u1", node: str = "") ->
 
 
 async def send(
-    tables: StoredTables, value: Pod | None, term: int | None = None, *, uid: str = "u1", at: float = 1.0
+    tables: StoredTables, value: Pod | None, term: int | str | None = None, *, uid: str = "u1", at: float = 1.0
 ) -> None:
     """A record of the pod, or (None) the tombstone of this uid."""
     record = outgoing_of(PODS, DB, value, uid)
@@ -62,12 +64,19 @@ def node_of(tables: StoredTables) -> str | None:
         pytest.param((pod("7", uid="u2", node="n2"), None), (None, None), "n2", "uid", id="the former pod's tombstone"),
         pytest.param((pod("7", node="n2"), None), (pod("7", node="n1"), None), "n1", None, id="of the same version"),
         pytest.param((pod("x7", node="n2"), None), (pod("3", node="n1"), None), "n1", None, id="versions of no order"),
+        pytest.param(
+            (pod("7", node="n2"), None), (pod(ENDLESS, node="n1"), None), "n1", None, id="a version without an end"
+        ),
+        pytest.param(
+            (pod(ENDLESS, node="n2"), None), (pod("8", node="n1"), None), "n1", None, id="after one without an end"
+        ),
         pytest.param((pod("7", node="n2"), 1), (pod("8", node="n1"), None), "n1", None, id="of no term"),
+        pytest.param((pod("7", node="n2"), 1), (pod("8", node="n1"), ENDLESS), "n1", None, id="a term without an end"),
         pytest.param((pod("7", node="n2"), 1), (None, 1), None, None, id="its own tombstone"),
     ],
 )
 async def test_what_a_former_owner_sent_does_not_undo_what_the_new_one_has_said(
-    tmp_path: Path, held: tuple[Pod, int | None], late: tuple[Pod | None, int | None], shown: str, why: str | None
+    tmp_path: Path, held: tuple[Pod, int | None], late: tuple[Pod | None, int | str | None], shown: str, why: str | None
 ) -> None:
     tables = StoredTables(tmp_path, (PODS,))
     await send(tables, *held)

@@ -73,6 +73,12 @@ def test_an_older_version_than_is_held_replaces_it_though_nothing_else_differs()
     assert told == [("s/node//n1", "s/node//n1/deleted"), ("s/node//n1", "uid-n1/7")]
 
 
+def test_a_version_of_more_digits_than_python_reads_is_neither_older_nor_newer() -> None:
+    endless = "9" * 5000
+    plan = plan_of([at_version("n1", "7"), at_version("n2", endless)], [at_version("n1", endless), at_version("n2")])
+    assert changes(plan) == {}
+
+
 def test_the_listed_marker_comes_last_with_epoch_and_count() -> None:
     plan = plan_of([], nodes(2))
     assert [record.key for record in plan.records()] == ["s/node//n0", "s/node//n1", "s/listed/kubernetes"]

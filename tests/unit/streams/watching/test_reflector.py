@@ -328,6 +328,14 @@ async def test_a_pod_made_anew_under_its_name_is_a_change() -> None:
     assert [record.event_id for record in topics.records] == ["uid-a/deleted", "uid-2/9"]
 
 
+async def test_a_position_of_more_digits_than_python_reads_is_watched_from() -> None:
+    endless = "9" * 5000
+    feed = Script(watches=[[batch(endless, pod("a", endless))], [batch("12", pod("a", "12", "n2"))]])
+    topics, _ = await follow(feed, Naps(4), held=[pod("a", "7", "n1")])
+    assert feed.positions == ["10", endless, "12"]
+    assert [record.event_id for record in topics.records] == [f"uid-a/{endless}", "uid-a/12"]
+
+
 async def test_a_list_of_the_past_after_a_lost_watch_is_listed_again() -> None:
     lists = [listing("20", pod("a", "7")), listing("42", pod("a", "7"), pod("b", "40"))]
     feed = Script(lists=lists, watches=[[Gone("too old resource version")]])
