@@ -31,6 +31,7 @@ from underhost.agents.compiled.reader import FINISHED
 from underhost.agents.extender.judge import Coming
 from underhost.agents.extender.picture import Apart, HostPicture
 from underhost.schemas.kubernetes import Pod
+from underhost.schemas.numbers import number
 
 _MOST = 4096
 _BACKOFF = 1.0
@@ -209,6 +210,10 @@ def _has_failed(pod: Pod) -> bool:
 
 
 def _is_newer(pod: Pod, other: Pod) -> bool:
-    """Whether a version of a pod is newer than another; versions count up, over all pods of a cluster."""
+    """Whether a version of a pod is newer than another; versions count up, over all pods of a cluster.
+
+    Where one of them is no number, as it may be in a question, any other version is.
+    """
     one, two = pod.metadata.resource_version, other.metadata.resource_version
-    return int(one) > int(two) if one.isdigit() and two.isdigit() else one != two
+    mine, others = number(one), number(two)
+    return one != two if mine is None or others is None else mine > others

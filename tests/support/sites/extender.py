@@ -105,7 +105,7 @@ class FakeSite:
         return Outcome(action.id, action.kind, action.target, result, reason)
 
 
-def version_of(pod: Pod, version: int, **metadata: Any) -> Pod:
+def version_of(pod: Pod, version: int | str, **metadata: Any) -> Pod:
     """The pod with this resourceVersion."""
     meta = msgspec.structs.replace(pod.metadata, resource_version=str(version), **metadata)
     return msgspec.structs.replace(pod, metadata=meta)

@@ -324,6 +324,17 @@ async def test_an_invented_pod_is_waited_for_once_and_kept_aside_for_ten_seconds
     assert await asking.left(C, "n2") == ["n2"]
 
 
+@pytest.mark.parametrize("version", ["²", "9" * 5000, ""], ids=["no number", "without an end", "none"])
+async def test_an_invented_version_that_is_no_number_spoils_no_later_answer(ask: Start, version: str) -> None:
+    asking = ask(options=REQUIRED, wait=0)
+    asking.invented = True
+    assert await asking.left(version_of(A.build(), version, uid="invented"), "n1") == ["n1"]
+    asking.invented = False
+    asking.site.put(A)
+    assert await asking.left(B, "n2") == ["n2"]
+    assert list(asking.extender._assumed.pods()) == ["shop/db-2"]
+
+
 async def test_inventions_push_nobody_out_that_is_known(ask: Start) -> None:
     asking = ask(options=REQUIRED, wait=0)
     await asking.left(A, "n1")
