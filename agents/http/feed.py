@@ -16,6 +16,7 @@ import msgspec
 from underhost.agents.http.map_rows import MapRows
 from underhost.agents.pipeline.decisions import Decisions
 from underhost.agents.site.snapshot import Snapshot
+from underhost.schemas.numbers import number
 from underhost.schemas.page import HistoryEntry, MapChange, SiteMap
 
 KEPT, KEPT_BYTES = 512, 4 << 20
@@ -148,10 +149,11 @@ class ChangeFeed:
     # ------------------------------------------------------------------------------------------------ what is followed
     def position(self, version: str) -> int | None:
         """Where a follower goes on that has seen this version; None where it has to read everything again."""
-        epoch, _, count = version.rpartition("-")
-        if epoch != self._epoch or not count.isdecimal():
+        epoch, _, text = version.rpartition("-")
+        count = number(text)
+        if epoch != self._epoch or count is None:
             return None
-        return int(count) if self.since(int(count)) is not None else None
+        return count if self.since(count) is not None else None
 
     def since(self, position: int) -> tuple[int, list[bytes]] | None:
         """The events after a position, and the position after them; None where some of them are gone."""

@@ -209,10 +209,20 @@ async def test_a_follower_that_comes_back_goes_on_where_it_was(asked: Asked) -> 
         assert (kind, [each["id"] for each in change["findings"]]) == ("change", ["f2"])
 
 
-@pytest.mark.parametrize("seen", ["", "another-1", "nonsense"], ids=["none", "of another life", "no version"])
+@pytest.mark.parametrize(
+    "seen",
+    [
+        pytest.param("", id="none"),
+        pytest.param("another-1", id="of another life"),
+        pytest.param("nonsense", id="no version"),
+        pytest.param("{epoch}-" + "9" * 5000, id="of more digits than Python reads"),
+        pytest.param("{epoch}-²", id="of digits that are no number"),
+    ],
+)
 async def test_a_follower_whose_version_is_not_known_is_told_to_read_again(asked: Asked, seen: str) -> None:
     asked.latest.put("prod", decided(SITE))
-    async with asked.following(seen) as follower:
+    _, site_map = await asked.get("api/v1/map")
+    async with asked.following(seen.format(epoch=site_map["version"].rpartition("-")[0])) as follower:
         assert await follower.next() == ("reset", {})
 
 
