@@ -22,6 +22,7 @@ from underhost.agents.http.doors.passwords import unpublished
 from underhost.agents.http.guard import guard, harden, say
 from underhost.agents.http.routes import HttpRoutes
 from underhost.schemas.errors import InputError
+from underhost.schemas.numbers import number
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 HEADERS, LONGEST_HEADER = 48, 4096
@@ -148,7 +149,8 @@ def probes(
 
 def split_listen(listen: str, setting: str = "web.listen") -> tuple[str, int]:
     """Host and port of `HOST:PORT` or `:PORT`. Raises InputError."""
-    host, colon, port = listen.rpartition(":")
-    if not colon or not port.isdigit() or int(port) > 65535:
+    host, colon, text = listen.rpartition(":")
+    port = number(text)
+    if not colon or port is None or port > 65535:
         raise InputError(f"{setting} {listen!r}: HOST:PORT is expected")
-    return host.strip("[]") or "0.0.0.0", int(port)
+    return host.strip("[]") or "0.0.0.0", port

@@ -22,6 +22,7 @@ from aiohttp.http import HttpProcessingError
 from yarl import URL
 
 from underhost.schemas.errors import Conflict, Forbidden, Gone, Refused, Retry, UnderhostError, Unreachable
+from underhost.schemas.numbers import number
 from underhost.streams.before_write import before_write
 from underhost.streams.kubernetes import kubeconfig
 from underhost.streams.kubernetes.exchange import Exchange, Reply
@@ -312,5 +313,4 @@ def said(status: int, body: bytes) -> str:
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """The seconds of a Retry-After header, if it has any (dates are not used by the API server)."""
-    value = headers.get("Retry-After", "")
-    return float(value) if value.isdigit() else None
+    return number(headers.get("Retry-After", ""))

@@ -18,6 +18,7 @@ from underhost.agents.commands.input.topics import settings_of
 from underhost.agents.commands.output.columns import Table, clean
 from underhost.agents.commands.output.documents import show, show_tables, versioned
 from underhost.agents.commands.output.formats import JSON_LINES
+from underhost.schemas.numbers import number
 from underhost.schemas.topics import DEAD_LETTERS
 from underhost.streams.ports import Record, TopicReader
 from underhost.streams.reader import open_reader
@@ -57,7 +58,7 @@ async def _follow(reader: TopicReader, output: str) -> None:
 def fields_of(record: Record) -> dict[str, Any]:
     """A dead letter as it is printed."""
     headers = {name: value.decode("utf-8", "replace") for name, value in record.headers if value is not None}
-    value = record.value
+    value, size = record.value, number(headers.get("origin_bytes", ""))
     fields: dict[str, Any] = {
         "time": datetime.fromtimestamp(record.timestamp / 1000, UTC).isoformat(timespec="milliseconds"),
         "partition": record.partition,
@@ -66,7 +67,7 @@ def fields_of(record: Record) -> dict[str, Any]:
         "origin": "/".join(headers.get(f"origin_{part}", "?") for part in ("topic", "partition", "offset")),
         "stage": headers.get("stage", ""),
         "error": headers.get("error", ""),
-        "bytes": int(headers.get("origin_bytes", len(value) if value is not None else 0)),
+        "bytes": len(value or b"") if size is None else size,
     }
     if value is not None and DIGEST.fullmatch(value):
         fields["digest"] = value.decode()

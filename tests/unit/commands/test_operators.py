@@ -12,6 +12,7 @@ from support.workers.embedded import a_publisher
 from typer.testing import CliRunner, Result
 
 from underhost.agents.commands.application import build
+from underhost.agents.commands.handlers.dead_letters import fields_of
 from underhost.agents.commands.handlers.violations import changes, render_event
 from underhost.schemas.keys import finding_key
 from underhost.schemas.kubernetes import encode
@@ -115,6 +116,12 @@ def test_topics_describes_one_by_its_short_name(log: Path) -> None:
     document = json.loads(run("topics", "violations", "--embedded", log, "-o", "json").stdout)
     assert (document["kind"], document["name"], document["record"]) == ("Topic", "underhost.violations", "FindingEvent")
     assert (document["eventType"], sum(document["ends"])) == ("underhost.violations.v1", 6)
+
+
+@pytest.mark.parametrize("said", [b"many", b"9" * 5000, b""])
+def test_a_dead_letter_whose_size_is_said_in_no_number_has_that_of_its_value(said: bytes) -> None:
+    letter = Record("underhost.dead-letters", 0, 1, 0, b"prod/pod/shop/db-0", ORIGINAL, (("origin_bytes", said),))
+    assert fields_of(letter)["bytes"] == 2
 
 
 def test_dead_letters_name_origin_stage_and_error(log: Path) -> None:

@@ -73,7 +73,7 @@ def test_a_listen_address_is_a_host_and_a_port(listen: str, place: tuple[str, in
     assert split_listen(listen) == place
 
 
-@pytest.mark.parametrize("listen", ["", "here", "here:", "here:http", "here:70000"])
+@pytest.mark.parametrize("listen", ["", "here", "here:", "here:http", "here:70000", "here:²"])
 def test_anything_else_is_refused(listen: str) -> None:
     with pytest.raises(InputError, match="HOST:PORT is expected"):
         split_listen(listen)

@@ -17,7 +17,7 @@ from support.fakes.kube import FakeKube, Fault
 
 from underhost.schemas.errors import Conflict, Gone, InputError, Refused, Retry, UnderhostError, Unreachable
 from underhost.streams.kubernetes import library
-from underhost.streams.kubernetes.client import KubernetesClient, connect, said
+from underhost.streams.kubernetes.client import KubernetesClient, connect, retry_after, said
 from underhost.streams.settings.clusters import KubernetesSettings
 
 NODE = "/api/v1/nodes/n1"
@@ -192,6 +192,11 @@ async def test_every_refusal_is_one_of_our_errors(
     assert str(caught.value) == f"{kube.url}: so it [31mis ({status})"
     if isinstance(caught.value, Retry):
         assert caught.value.after == 3.0
+
+
+@pytest.mark.parametrize("said", ["Wed, 21 Oct 2026 07:28:00 GMT", "²", "9" * 400, "9" * 5000, ""])
+def test_a_time_to_wait_that_is_no_number_of_seconds_is_none(said: str) -> None:
+    assert retry_after({"Retry-After": said}) is None
 
 
 async def test_a_connection_that_breaks_in_the_middle_of_an_answer_is_unreachable(
