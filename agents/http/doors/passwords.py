@@ -6,11 +6,16 @@ password is told what is wrong in the answer itself, which kube-scheduler takes 
 has no place for it the connection ends, as Go leaves passwords out of what it says of connections.
 """
 
+import logging
+
 import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from underhost.agents.http.doors.door import EXTENDER
+from underhost.agents.http.guard import refuse
+
+log = logging.getLogger(__name__)
 
 WITH_ERROR = ("filter", "bind")
 """Verbs whose answer may be an error."""
@@ -27,9 +32,15 @@ class _WhyNot(msgspec.Struct):
 @web.middleware
 async def unpublished(request: web.Request, handler: Handler) -> web.StreamResponse:
     """The middleware; it stands before all others, as any of them may refuse."""
-    response = await handler(request)
     scheme = request.headers.get("Authorization", "").partition(" ")[0]
-    if response.status in TOLD or not request.path.startswith(EXTENDER) or scheme.lower() != "basic":
+    if not request.path.startswith(EXTENDER) or scheme.lower() != "basic":
+        return await handler(request)
+    try:
+        response = await handler(request)
+    except Exception:  # the server would log it, too, and answer 500, past this middleware
+        log.exception("a question at %s has failed", request.path)
+        response = refuse(500, "a defect of underhost, whose log says more")
+    if response.status in TOLD:
         return response
     if request.path.removeprefix(EXTENDER) not in WITH_ERROR:
         if request.transport is not None:

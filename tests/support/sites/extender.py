@@ -24,12 +24,16 @@ SITE = "default"
 
 
 class FakeSite:
-    """The pipeline as the extender sees it: `unsure_of` is why it says nothing, `performed` what it was told to do."""
+    """The pipeline as the extender sees it.
+
+    `unsure_of` is why it says nothing, `defect` what it raises whatever is asked, `performed` what it was told to do.
+    """
 
     def __init__(self, hosts: Mapping[str, str], nodes: Iterable[NodeBuilder] = ()) -> None:
         """`hosts`: node to ESXi host ("" unknown)."""
         self.rows = SiteState(SITE, topics.SOURCE_TOPICS)
         self.unsure_of: str | None = None
+        self.defect: Exception | None = None
         self.performed: list[tuple[Action, str | None]] = []
         self.result = ("applied", "bound")
         self.node_hosts: dict[str, NodeHost] = {}
@@ -72,6 +76,8 @@ class FakeSite:
 
     def unsure(self, site: str) -> str | None:
         """See `host_follower.Ground`."""
+        if self.defect is not None:
+            raise self.defect
         return self.unsure_of
 
     def state(self, site: str) -> SiteState:

@@ -205,11 +205,26 @@ async def test_what_is_refused_before_the_password_is_looked_at_publishes_none_e
     assert (await scheduler.post("filter", NAMES))[0] == 421
 
 
+BIND = {"PodName": "a", "PodNamespace": "b", "Node": "c"}
+
+
+@pytest.mark.parametrize(("verb", "body"), [("filter", NAMES), ("bind", BIND)], ids=["filter", "bind"])
+async def test_a_defect_of_ours_publishes_no_password_and_is_in_our_log(
+    scheduler: Scheduler, verb: str, body: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    scheduler.site.defect, scheduler.shows = RuntimeError("nobody thought of this"), basic()
+    assert await scheduler.post(verb, body) == (200, {"Error": "a defect of underhost, whose log says more"})
+    assert [record.exc_info[1] for record in caplog.records if record.exc_info] == [scheduler.site.defect]
+    assert TOKEN not in caplog.text
+
+
 @pytest.mark.parametrize("verb", ["prioritize", "preempt"])
+@pytest.mark.parametrize("defect", [None, RuntimeError("nobody thought of this")], ids=["a refusal", "a defect"])
 async def test_where_the_answer_has_no_place_for_an_error_its_senders_connection_ends(
-    scheduler: Scheduler, verb: str
+    scheduler: Scheduler, verb: str, defect: Exception | None
 ) -> None:
     scheduler.site.unsure_of, scheduler.shows = "the site's partition is not held", basic()
+    scheduler.site.defect = defect
     with pytest.raises(aiohttp.ServerDisconnectedError):
         await scheduler.post(verb, {**NAMES, "NodeNameToMetaVictims": {}})
 
