@@ -6,7 +6,7 @@ A new source is its module, and here its setting and its row.
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
 from underhost.streams.settings.group import SettingsGroup
 
@@ -58,6 +58,14 @@ class VSphereSettings(SettingsGroup):
     stale_after: float | None = Field(default=None, gt=0)
     """Seconds of vCenter's silence after which nothing is written that rests on where VMs run; at least two poll
     intervals, and 30 s unless it is set."""
+
+    @field_validator("url")
+    @classmethod
+    def _public(cls, url: str | None) -> str | None:
+        # The settings, the log and messages repeat it. No vCenter's URL has an @ elsewhere.
+        if url is not None and "@" in url:
+            raise ValueError("holds credentials; use username and passwordFile")
+        return url
 
     @model_validator(mode="after")
     def _patient(self) -> Self:

@@ -164,15 +164,14 @@ def one_line(text: str | None) -> str:
 def _checked_url(settings: VSphereSettings) -> SplitResult:
     if not settings.url:
         raise InputError("vsphere.url: not set")
-    url = urlsplit(settings.url)
+    expected = "vsphere.url: expected https://HOST[:PORT][/sdk]"
     try:
+        url = urlsplit(settings.url)
         port = url.port
     except ValueError:
-        port = 0
+        raise InputError(expected) from None
     if url.scheme not in ("https", "http") or not url.hostname or port == 0:
-        raise InputError("vsphere.url: expected https://HOST[:PORT][/sdk]")
-    if url.username or url.password:
-        raise InputError("vsphere.url: holds credentials; use username and passwordFile")
+        raise InputError(expected)
     if url.scheme == "http" and not settings.insecure:
         raise InputError("vsphere.url: http would send the password in the clear; use https")
     return url

@@ -71,6 +71,24 @@ extender: {listen: "127.0.0.1:8443", tls: {certFile: c, keyFile: k, clientCaFile
     assert settings.vsphere.configured
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        pytest.param("https://u:canary@vc/sdk", id="user and password"),
+        pytest.param("https://canary@vc/sdk", id="one of them"),
+        pytest.param("u:canary@vc", id="no scheme"),
+        pytest.param("https://u:canary/more@vc/sdk", id="a password that ends the host"),
+        pytest.param("https://u:canary@[vc/sdk", id="no URL"),
+    ],
+)
+def test_a_password_in_the_vcenters_url_is_refused_before_anything_repeats_it(tmp_path: Path, url: str) -> None:
+    path = written(tmp_path, f"vsphere: {{url: '{url}'}}")
+    refused = "vsphere.url: holds credentials; use username and passwordFile"
+    assert faults(path, environ={}) == [f"{path}: {refused}"]
+    assert faults(environ={"UNDERHOST_VSPHERE__URL": url}) == [f"configuration: {refused}"]
+    assert faults(flags={"vsphere": {"url": url}}, environ={}) == [f"configuration: {refused}"]
+
+
 def test_all_faults_are_told_with_their_places(tmp_path: Path) -> None:
     path = written(tmp_path, "kafkaa: {}\nsite: Prod A\nsinks: {label: true}\nhostLabel: {mode: sometimes}\n")
     assert faults(path, environ={}) == [
