@@ -12,7 +12,7 @@ from underhost.agents.commands.handlers.schedule import say_preemption
 from underhost.agents.commands.input.offline import Scope, Site, faults_named, full_name, read_sites, say_changed
 from underhost.agents.commands.input.options import Among, Judged
 from underhost.agents.commands.input.origin import From
-from underhost.agents.commands.output.columns import Table, clean
+from underhost.agents.commands.output.columns import Table
 from underhost.agents.commands.output.documents import (
     available,
     counted,
@@ -97,7 +97,7 @@ def show_explanation(explanation: Explanation, wide: bool) -> None:
         show("No pending pods.\n")
     for at, (name, verdict) in enumerate(sorted(explanation.pods.items())):
         show("\n" if at else "")
-        say(clean(f"{name}: {headline(verdict)}"))
+        say(f"{name}: {headline(verdict)}")
         show_tables([table(name, verdict, wide)])
     show_not_judged(explanation.not_judged)
 

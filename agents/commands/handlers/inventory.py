@@ -13,7 +13,7 @@ from typing import Any
 import typer
 from msgspec import Struct
 
-from underhost.agents.commands.output.columns import Table, columns
+from underhost.agents.commands.output.columns import Table, clean, columns
 from underhost.agents.commands.output.documents import show_tables, versioned
 from underhost.agents.pipeline import logs
 from underhost.schemas.errors import InputError
@@ -60,7 +60,7 @@ def render(found: Inventory, last: Inventory | None, output: str) -> str:
     (hosts, vms), before = _rows(found), ([], []) if last is None else _rows(last)
     changed = [[row for row in rows if row not in known] for rows, known in zip((hosts, vms), before, strict=True)]
     gone = [
-        f"{row[0]} is gone\n"
+        f"{clean(row[0])} is gone\n"
         for rows, known in zip((hosts, vms), before, strict=True)
         for row in known
         if row[0] not in {now[0] for now in rows}

@@ -14,6 +14,7 @@ import typer
 
 from underhost.agents.commands.input.options import Topics
 from underhost.agents.commands.input.topics import settings_of
+from underhost.agents.commands.output.columns import clean
 from underhost.agents.pipeline.gates.resume import record_of, word
 from underhost.agents.sinks.orders import FAILURES
 from underhost.schemas.errors import InputError, Refused, Unreachable
@@ -60,7 +61,7 @@ async def _resume(site: str, settings: KafkaSettings) -> str:
         raise Refused(f"site {site} does not go on: {answer.reason}")
     if answer.result != "applied":
         return f"Site {site} was not stopped.\n"
-    return f"Site {site} goes on. Accepted:\n" + "".join(f"  {line}\n" for line in answer.reason.split("; "))
+    return f"Site {site} goes on. Accepted:\n" + "".join(f"  {clean(line)}\n" for line in answer.reason.split("; "))
 
 
 async def _listen(reader: TopicReader, id_: str, begun: asyncio.Event, answers: asyncio.Queue[Outcome]) -> None:

@@ -80,7 +80,8 @@ def show(content: str | bytes) -> None:
 
 
 def say(sentence: str) -> None:
-    """Print a sentence; on a terminal in lines that fit, which break between words."""
+    """Print a sentence, without what could harm a terminal; on one in lines that fit, which break between words."""
+    sentence = clean(sentence)
     if sys.stdout.isatty():
         width = shutil.get_terminal_size().columns
         sentence = textwrap.fill(sentence, width, break_long_words=False, break_on_hyphens=False)

@@ -11,6 +11,8 @@ import threading
 import time
 from typing import Any, TextIO
 
+from underhost.agents.commands.output.columns import clean
+
 AFTER, EVERY = 0.5, 0.1
 WIDTH = 24
 CLEAR = "\r\x1b[K"
@@ -30,7 +32,7 @@ class Line:
 
     def show(self, what: str, done: int = 0, total: int = 0) -> None:
         """What is being done now; of how many, where that is known."""
-        self._what, self._done, self._total = what, done, total
+        self._what, self._done, self._total = clean(what), done, total
 
     def end(self) -> None:
         """The line is gone, and does not come back."""

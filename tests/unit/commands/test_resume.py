@@ -31,18 +31,18 @@ def cluster() -> FakeCluster:
 
 
 async def test_a_stopped_site_goes_on_once_a_person_says_so(cluster: FakeCluster, tmp_path: Path) -> None:
-    cluster.shrunk["vsphere"].append(LOST)
+    cluster.shrunk["vsphere"].append(LOST + "\x1b[8m")
     async with running(settings_in(tmp_path), cluster) as worker:
         await cluster.listed["vsphere"].wait()
         result = await run("resume", "default", "--embedded", tmp_path / "log.db")
-        assert (result.exit_code, result.output) == (0, f"Site default goes on. Accepted:\n  {LOST}\n")
+        assert (result.exit_code, result.output) == (0, f"Site default goes on. Accepted:\n  {LOST}?[8m\n")
         await worker.until(lambda: cluster.bound == [("web-0", "n1")] and len(cluster.labelled) == 1)
         again = await run("resume", "default", "--embedded", tmp_path / "log.db")
         assert (again.exit_code, again.output) == (0, "Site default was not stopped.\n")
     ordered = [(key, value["kind"], value["target"]) for key, value in worker.records(ACTIONS)]
     assert ordered.count(("default/site//default", "resume", "site/default")) == 2
     answers = [(value["result"], value["reason"]) for _, value in worker.records(OUTCOMES) if value["kind"] == "resume"]
-    assert answers == [("applied", LOST), ("noop", "it was not stopped")]
+    assert answers == [("applied", LOST + "\x1b[8m"), ("noop", "it was not stopped")]
 
 
 async def test_another_sites_word_is_not_ours_and_nobody_hears_it_later(

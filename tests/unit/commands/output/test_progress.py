@@ -81,6 +81,16 @@ def test_what_is_written_in_parts_is_not_drawn_over(monkeypatch: pytest.MonkeyPa
     assert left(screen.getvalue()) == ["error: broken"]
 
 
+def test_what_is_waited_for_cannot_speak_to_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "AFTER", 0.001)
+    screen = Screen()
+    line = Line(screen)
+    line.show("waiting: vsphere: VM a\x1b[8m\u202eb is gone")
+    assert screen.flushed.acquire(timeout=60)
+    line.end()
+    assert screen.getvalue().startswith(f"{CLEAR}waiting: vsphere: VM a?[8m?b is gone")
+
+
 REPORT = [PROGRAM, "check", "-f", SITE, "--inventory", ROOT / "docs/examples/inventory.yaml"]
 COLOUR = re.compile(r"\x1b\[[0-9;]+m")
 

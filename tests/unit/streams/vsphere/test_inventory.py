@@ -143,6 +143,11 @@ def test_a_hostile_name_cannot_speak_to_the_terminal() -> None:
     )
 
 
+def test_a_hostile_name_that_is_gone_cannot_speak_to_the_terminal_either() -> None:
+    before = Inventory(hosts=[], vms=[Vm(name="n1\x1b[2J", id="vm-1", host="host-1")], clusters=[])
+    assert render(Inventory(hosts=[], vms=[], clusters=[]), before, "table") == "\nn1?[2J is gone\n"
+
+
 async def test_a_watch_shows_what_moves_in_one_session() -> None:
     vcenter = a_vcenter()
     async with aclosing(follow_inventory(SETTINGS, connect=vcenter.connect)) as inventories:
