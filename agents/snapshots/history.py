@@ -7,7 +7,7 @@ gone. Within a budget of memory only the newest part can be told. Not for many t
 
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -88,6 +88,12 @@ async def sites_of(reader: TopicReader) -> list[str]:
     return sorted(found)
 
 
+def nothing_of(site: str, there: Collection[str]) -> str:
+    """What is said of a site that was named and is none of those that are there."""
+    others = f"they have {', '.join(sorted(there))} (--site)" if there else "nor of any other site"
+    return f"site {site}: the topics hold nothing of it; {others}"
+
+
 class SiteHistory:
     """The records of one site, in the order of their times.
 
@@ -138,9 +144,7 @@ class SiteHistory:
                     continue  # it is a dead letter
                 gathered.add(_Change(at, topic, record.offset, key, record.value))
         if all(each.topic is VIOLATIONS for each in gathered.changes):
-            there = await sites_of(reader)
-            others = f"they have {', '.join(there)} (--site)" if there else "nor of any other site"
-            raise InputError(f"site {site}: the topics hold nothing of it; {others}")
+            raise InputError(nothing_of(site, await sites_of(reader)))
         return cls(site, gathered, joining=joining)
 
     def at(self, moment: int) -> Snapshot:

@@ -2,13 +2,14 @@
 
 In: the violations topic, on Kafka or the embedded log; or a worker, which tells what is open. Out: a table, JSON or
 YAML of what is open; with `--follow` one line for each finding that opens, changes or is resolved, after those that
-are open. It is an ordinary consumer: it needs no worker and takes nothing away from one. Exit 0 whatever is found; 3
-when the topics cannot be reached.
+are open. It is an ordinary consumer: it needs no worker and takes nothing away from one. What was not judged a worker
+knows; the topics do not, and how new they are is said in its place. Exit 0 whatever is found; 2 for a site that is not
+there; 3 when the topics cannot be reached.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import typer
@@ -17,12 +18,16 @@ from underhost.agents.commands.input.options import Topics
 from underhost.agents.commands.input.origin import Worker
 from underhost.agents.commands.input.topics import settings_of
 from underhost.agents.commands.output.columns import Table, clean
-from underhost.agents.commands.output.documents import advice, show, show_tables, versioned
+from underhost.agents.commands.output.documents import advice, say, show, show_not_judged, show_tables, versioned
+from underhost.agents.commands.output.errors import note
 from underhost.agents.commands.output.formats import JSON_LINES
+from underhost.agents.snapshots.history import nothing_of, sites_of
+from underhost.schemas.documents import NotJudged
 from underhost.schemas.errors import InputError
 from underhost.schemas.records import FindingEvent
 from underhost.schemas.severities import RANK
 from underhost.schemas.topics import VIOLATIONS
+from underhost.streams.derived import rfc3339
 from underhost.streams.ports import Record, TopicReader
 from underhost.streams.reader import open_reader
 
@@ -43,16 +48,20 @@ def handle(
             )
         from underhost.agents.commands.input.server import findings  # an HTTP client, which topics do not need
 
-        events = asyncio.run(findings(worker.server, site, worker.token_file, worker.ca_file))
-        _show(sorted(filter(wanted, events), key=_order), output)
+        found = asyncio.run(findings(worker.server, site, worker.token_file, worker.ca_file))
+        _show(sorted(filter(wanted, found.findings), key=_order), output, found.not_judged)
         return
     if worker.token_file or worker.ca_file:
         raise InputError("--token-file and --ca-file: for --server URL; the topics do not ask for it")
     reader = open_reader(settings_of(where).kafka)
     if follow:
-        asyncio.run(_follow(reader, wanted, output))
-    else:
-        _show(list(filter(wanted, asyncio.run(open_findings(reader))[0])), output)
+        asyncio.run(_follow(reader, site, wanted, output))
+        return
+    held = asyncio.run(_held(reader, site))
+    _show(list(filter(wanted, held.findings)), output)
+    if output in ("table", "wide"):
+        newest = f"whose newest finding is of {rfc3339(held.newest / 1000)}" if held.newest else "which hold none yet"
+        say(f"As the topics have it, {newest}; what is not judged a worker says (--server URL)")
 
 
 def _filter(site: str | None, severities: list[str] | None) -> Callable[[FindingEvent], bool]:
@@ -62,7 +71,20 @@ def _filter(site: str | None, severities: list[str] | None) -> Callable[[Finding
     return wanted
 
 
-async def _follow(reader: TopicReader, wanted: Callable[[FindingEvent], bool], output: str) -> None:
+async def _held(reader: TopicReader, site: str | None) -> "_Held":
+    """What the topics hold. Raises InputError where they hold nothing of the site that is named."""
+    held = await _open_findings(reader)
+    there = {event.site for event in held.findings}
+    if site is not None and site not in there:
+        there.update(await sites_of(reader))
+        if site not in there:
+            raise InputError(nothing_of(site, there))
+    return held
+
+
+async def _follow(reader: TopicReader, site: str | None, wanted: Callable[[FindingEvent], bool], output: str) -> None:
+    if site is not None and site not in (there := await sites_of(reader)):
+        note(nothing_of(site, there))  # it may come yet
     if output in ("table", "wide"):
         typer.echo(_line(FOLLOW_HEADER))
     async for event in changes(reader):
@@ -70,28 +92,41 @@ async def _follow(reader: TopicReader, wanted: Callable[[FindingEvent], bool], o
             typer.echo(render_event(event, output))
 
 
-async def open_findings(reader: TopicReader) -> tuple[list[FindingEvent], dict[int, int]]:
-    """The open findings of all sites, sorted by site, severity, rule, pod and id; the last offset by partition."""
+class _Held(NamedTuple):
+    """The open findings of all sites, sorted by site, severity, rule, pod and id.
+
+    `seen` is the last offset by partition; `newest` the time of the newest record in milliseconds since 1970, 0
+    for none.
+    """
+
+    findings: list[FindingEvent]
+    seen: dict[int, int]
+    newest: int
+
+
+async def _open_findings(reader: TopicReader) -> _Held:
     live: dict[bytes, FindingEvent] = {}
     seen: dict[int, int] = {}
+    newest = 0
     async for record in reader.history([VIOLATIONS]):
         seen[record.partition] = record.offset
+        newest = max(newest, record.timestamp)
         event = _decode(record)
         if record.key is not None and (event is None or event.state == "resolved"):
             live.pop(record.key, None)
         elif record.key is not None and event is not None:
             live[record.key] = event
-    return sorted(live.values(), key=_order), seen
+    return _Held(sorted(live.values(), key=_order), seen, newest)
 
 
 async def changes(reader: TopicReader) -> AsyncIterator[FindingEvent]:
     """The open findings as they are, then every event after them, none twice and none lost."""
-    events, seen = await open_findings(reader)
-    for event in events:
+    held = await _open_findings(reader)
+    for event in held.findings:
         yield event
     # From the beginning, so that nothing falls between the look and the following; the topic is short.
     async for record in reader.follow([VIOLATIONS], from_beginning=True):
-        if record.offset > seen.get(record.partition, -1):
+        if record.offset > held.seen.get(record.partition, -1):
             decoded = _decode(record)
             if decoded is not None:
                 yield decoded
@@ -113,17 +148,24 @@ def _order(event: FindingEvent) -> tuple[Any, ...]:
     return event.site, RANK.get(event.severity, len(RANK)), event.rule, event.pod or "", event.id
 
 
-def _show(events: list[FindingEvent], output: str) -> None:
-    """Print all open findings in one of the formats; a table says where none is open."""
+def _show(events: list[FindingEvent], output: str, not_judged: list[NotJudged] | None = None) -> None:
+    """Print all open findings in one of the formats; a table says where none is open.
+
+    `not_judged` is None where nobody says what it is: programs do not get the key then.
+    """
     if output in ("json", "yaml"):
-        show(versioned("Violations", {"violations": list(map(_advised, events))}, output))
-    elif output == "name":
+        left_out = {} if not_judged is None else {"notJudged": not_judged}
+        show(versioned("Violations", {"violations": list(map(_advised, events)), **left_out}, output))
+        return
+    if output == "name":
         show("".join(f"{event.site}/{event.id}\n" for event in events))
-    elif not events:
-        show("No open findings.\n")
-    else:
+        return
+    if events:
         wide = output == "wide"
         show_tables([Table(WIDE if wide else HEADER, [_row(event, wide) for event in events])])
+    else:
+        show("No open findings.\n")
+    show_not_judged(not_judged or ())
 
 
 def render_event(event: FindingEvent, output: str) -> str:

@@ -20,7 +20,6 @@ from underhost.agents.commands.output import progress
 from underhost.schemas.documents import MaintenancePlan, MaintenanceProgress, RepairPlan, RepairProgress
 from underhost.schemas.errors import InputError, Refused, Unreachable
 from underhost.schemas.page import OPTIONS, SITE, Judging, OpenFindings
-from underhost.schemas.records import FindingEvent
 from underhost.streams.authorities import trusted_by
 from underhost.streams.credentials import text_of
 
@@ -64,11 +63,11 @@ async def fetch(
 
 async def findings(
     server: str, site: str | None, token_file: Path | None = None, ca_file: Path | None = None
-) -> list[FindingEvent]:
-    """What is open at a worker's site. Raises as `_ask`."""
+) -> OpenFindings:
+    """What is open at a worker's site, and what it has not judged. Raises as `_ask`."""
     address, _, data = await _ask("/api/v1/findings", server, site, token_file, ca_file)
     try:
-        return msgspec.json.decode(data, type=OpenFindings).findings
+        return msgspec.json.decode(data, type=OpenFindings)
     except msgspec.DecodeError as error:
         raise Refused(f"{address}: this is no worker of Underhost") from error
 

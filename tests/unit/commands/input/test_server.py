@@ -47,7 +47,7 @@ async def test_who_shows_the_token_and_knows_the_certificate_gets_the_picture(wo
 
 
 async def test_what_is_open_is_asked_by_site(worker: str, tmp_path: Path) -> None:
-    assert await findings(worker, "prod", tmp_path / "token", tmp_path / "ours.pem") == []
+    assert (await findings(worker, "prod", tmp_path / "token", tmp_path / "ours.pem")).findings == []
     with pytest.raises(Refused, match="this is no worker of Underhost"):
         await findings(worker, None, tmp_path / "token", tmp_path / "ours.pem")
 
