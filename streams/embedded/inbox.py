@@ -26,7 +26,7 @@ def post(log: Path, name: str, data: bytes) -> Path:
     Raises Unreachable without a log, or the right; Refused where the folder or the log is somebody else's.
     """
     if not log.exists():
-        raise Unreachable(f"{log}: no such file; `underhost run` makes it")
+        raise Unreachable(f"{log}: no such file; `underhost run` makes it: name the log with --embedded or --config")
     box = folder_of(log)
     letter = box / f"{name}{SUFFIX}"
     try:

@@ -23,7 +23,7 @@ from underhost.agents.commands.output.errors import note
 from underhost.agents.commands.output.formats import JSON_LINES
 from underhost.agents.snapshots.history import nothing_of, sites_of
 from underhost.schemas.documents import NotJudged
-from underhost.schemas.errors import InputError
+from underhost.schemas.errors import InputError, Unreachable
 from underhost.schemas.records import FindingEvent
 from underhost.schemas.severities import RANK
 from underhost.schemas.topics import VIOLATIONS
@@ -54,10 +54,13 @@ def handle(
     if worker.token_file or worker.ca_file:
         raise InputError("--token-file and --ca-file: for --server URL; the topics do not ask for it")
     reader = open_reader(settings_of(where).kafka)
-    if follow:
-        asyncio.run(_follow(reader, site, wanted, output))
-        return
-    held = asyncio.run(_held(reader, site))
+    try:
+        if follow:
+            asyncio.run(_follow(reader, site, wanted, output))
+            return
+        held = asyncio.run(_held(reader, site))
+    except Unreachable as error:
+        raise Unreachable(f"{error}; a worker is asked with --server URL") from error
     _show(list(filter(wanted, held.findings)), output)
     if output in ("table", "wide"):
         newest = f"whose newest finding is of {rfc3339(held.newest / 1000)}" if held.newest else "which hold none yet"

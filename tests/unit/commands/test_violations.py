@@ -11,7 +11,7 @@ from support.workers.embedded import a_publisher
 from typer.testing import CliRunner, Result
 
 from underhost.agents.commands.application import build
-from underhost.schemas.errors import InputError
+from underhost.schemas.errors import InputError, Unreachable
 from underhost.schemas.keys import finding_key, object_key
 from underhost.schemas.kubernetes import encode
 from underhost.schemas.records import FindingEvent
@@ -108,3 +108,12 @@ def test_a_site_that_the_topics_hold_nothing_of_is_a_fault(log: Path) -> None:
 def test_a_site_that_has_listed_and_has_nothing_open_is_no_fault(log: Path) -> None:
     result = run("violations", "--embedded", log, "--site", "calm")
     assert (result.exit_code, result.stdout.splitlines()[0]) == (0, "No open findings.")
+
+
+def test_without_a_log_it_says_what_else_can_be_named(tmp_path: Path) -> None:
+    error = run("violations", "--embedded", tmp_path / "none.db").exception
+    assert isinstance(error, Unreachable)
+    assert str(error) == (
+        f"{tmp_path}/none.db: no such file; `underhost run` makes it: name the log with --embedded or --config; "
+        "a worker is asked with --server URL"
+    )

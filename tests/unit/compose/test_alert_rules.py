@@ -59,3 +59,17 @@ def test_a_runbook_says_what_it_means_and_what_to_do_step_by_step(page: Path) ->
     assert re.findall(r"^## (.*)$", text, re.M) == ["Steps"]
     steps = re.findall(r"^(\d+)\. ", text, re.M)
     assert steps == [str(number) for number in range(1, len(steps) + 1)] != []
+
+
+REACHED = (
+    "   `kubectl -n underhost port-forward service/underhost 8080` makes a worker in a cluster answer there. "
+    "Add `--token-file FILE` where it asks for a token.\n"
+)
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs/runbooks").glob("*.md")), ids=lambda page: page.stem)
+def test_a_runbook_asks_a_worker_what_is_open_and_says_how_to_reach_it(page: Path) -> None:
+    text = page.read_text()
+    asked = re.findall(r"^ +underhost violations.*", text, re.M)
+    assert [line for line in asked if not line.endswith(" --server http://127.0.0.1:8080")] == []
+    assert text.count(REACHED) == ("--server" in text)

@@ -84,7 +84,10 @@ def test_a_letter_of_another_user_is_not_read(log: Path, monkeypatch: pytest.Mon
 
 
 def test_without_a_log_there_is_no_letter_box(tmp_path: Path) -> None:
-    with pytest.raises(Unreachable, match=r"underhost\.db: no such file; `underhost run` makes it"):
+    with pytest.raises(
+        Unreachable,
+        match=r"underhost\.db: no such file; `underhost run` makes it: name the log with --embedded or --config",
+    ):
         inbox.post(tmp_path / "underhost.db", "a", b"1")
     assert inbox.collect(tmp_path / "underhost.db") == []
     assert list(tmp_path.iterdir()) == []

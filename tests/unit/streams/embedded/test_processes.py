@@ -163,7 +163,9 @@ async def test_reader_and_description_work_over_a_file_that_nobody_owns(tmp_path
 
 async def test_a_file_that_does_not_exist_is_unreachable_and_not_made(tmp_path: Path) -> None:
     settings = KafkaSettings(embedded=tmp_path / "none.db")
-    with pytest.raises(Unreachable, match=r"none\.db: no such file; `underhost run` makes it"):
+    with pytest.raises(
+        Unreachable, match=r"none\.db: no such file; `underhost run` makes it: name the log with --embedded or --config"
+    ):
         await describe_topics(settings)
     with pytest.raises(Unreachable, match="no such file"):
         await open_reader(settings).state(PODS, "prod-a")
