@@ -41,7 +41,9 @@ class FileView:
 
     def _connect(self) -> sqlite3.Connection:
         if not self.path.exists():
-            raise Unreachable(f"{self.path}: no such file; `underhost run` makes it: name the log with --embedded or --config")
+            raise Unreachable(
+                f"{self.path}: no such file; `underhost run` makes it: name the log with --embedded or --config"
+            )
         return store.connect(self.path, read_only=True)
 
     async def close(self) -> None:

@@ -41,8 +41,8 @@ _WORDS = {
 _MOST_SHOWN = 60
 
 
-def fault(where: str, item: Mapping[str, Any], model: type[BaseModel]) -> str:
-    """One fault; `where` is the file."""
+def fault(where: str, item: Mapping[str, Any], model: type[BaseModel], told: int = 0) -> str:
+    """One fault; `where` is the file, or a variable, which tells that many parts of the setting's place itself."""
     place: Sequence[str | int] = item["loc"]
     said = str(item["msg"]).removeprefix("Value error, ")
     if item["type"] == "extra_forbidden":
@@ -55,7 +55,7 @@ def fault(where: str, item: Mapping[str, Any], model: type[BaseModel]) -> str:
         said = _WORDS[item["type"]].format(**item.get("ctx", {}))
         secret = "password" in str(place[-1]).lower()
         said += "" if item["type"] == "missing" or secret else f", not {_shown(item['input'])}"
-    named = f"{'.'.join(map(str, place))}: " if place else ""  # several groups together name themselves
+    named = f"{'.'.join(map(str, place[told:]))}: " if place[told:] else ""  # several groups together name themselves
     return f"{where}: {named}{said}"
 
 

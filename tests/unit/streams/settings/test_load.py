@@ -230,7 +230,7 @@ def test_reading_is_open_on_loopback_or_where_it_is_said(tmp_path: Path, text: s
 
 
 def test_an_unknown_name_in_the_environment_is_refused() -> None:
-    fault = "configuration: web.listenn: unknown key; did you mean listen?"
+    fault = "UNDERHOST_WEB__LISTENN: unknown key; did you mean listen?"
     assert faults(environ={"UNDERHOST_WEB__LISTENN": "x"}) == [fault]
 
 
@@ -251,15 +251,50 @@ def test_what_kubernetes_says_of_services_of_our_name_is_no_setting(name: str) -
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("a: [", "not YAML: while parsing a flow node expected the node content, but found '<stream end>'"),
-        ("- a\n- b\n", "a mapping is expected, this is a list"),
+        pytest.param(
+            b"a: [",
+            "not YAML: while parsing a flow node expected the node content, but found '<stream end>' (line 1, column 5)",
+            id="broken",
+        ),
+        pytest.param(b"- a\n- b\n", "a mapping is expected, this is a list", id="a list"),
+        pytest.param(b"site: \xb4\n", "not UTF-8 (byte 7)", id="bytes"),
+        pytest.param(
+            b"site: \x01\n", "not YAML: special characters are not allowed (character 7)", id="a control character"
+        ),
+        pytest.param(
+            b"site: a\n---\nsite: b\n",
+            "not YAML: expected a single document in the stream but found another document (line 2, column 1)",
+            id="two",
+        ),
+        pytest.param(
+            b"[a]: b\n",
+            "not YAML: while constructing a mapping found unhashable key (line 1, column 1)",
+            id="a list as key",
+        ),
+        pytest.param(b"a: " + b"[" * 3000, "not YAML: nested too deeply", id="deep"),
+        pytest.param(
+            b"site: 2026-13-45\n", "not YAML: a value does not fit its tag: month must be in 1..12", id="no date"
+        ),
+        pytest.param(
+            b"site: a\nkafka: {}\nsite: b\n", "not YAML: the key 'site' is given twice (line 3, column 1)", id="twice"
+        ),
+        pytest.param(
+            b"kafka: {partitions: 1, partitions: 2}\n",
+            "not YAML: the key 'partitions' is given twice (line 1, column 24)",
+            id="twice in a group",
+        ),
     ],
-    ids=["broken", "a list"],
 )
-def test_a_file_that_is_no_configuration(tmp_path: Path, text: str, said: str) -> None:
-    path = written(tmp_path, text)
-    [fault] = faults(path, environ={})
-    assert fault.startswith(f"{path}: {said}")
+def test_a_file_that_is_no_configuration(tmp_path: Path, text: bytes, said: str) -> None:
+    path = tmp_path / "underhost.yaml"
+    path.write_bytes(text)
+    assert faults(path, environ={}) == [f"{path}: {said}"]
+
+
+def test_what_is_merged_into_a_group_may_be_overridden_there(tmp_path: Path) -> None:
+    text = "kafka: &k {partitions: 4}\nweb: {listen: 127.0.0.1:1}\n"
+    merged = "extender: {<<: &l {listen: '127.0.0.1:2'}, listen: '127.0.0.1:3'}\n"
+    assert load(written(tmp_path, text + merged), environ={}).extender.listen == "127.0.0.1:3"
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
