@@ -12,16 +12,19 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import typer
-from typer.exceptions import TyperException
+try:
+    import typer
+    from typer.exceptions import TyperException
 
-from underhost.agents.commands.application import NAME, build
-from underhost.agents.commands.input.completing import tell
-from underhost.agents.commands.output import progress
-from underhost.agents.commands.output.errors import say
-from underhost.schemas.errors import InputError, UnderhostError
-from underhost.schemas.frames import use_one_thread
-from underhost.schemas.near import did_you_mean
+    from underhost.agents.commands.application import NAME, build
+    from underhost.agents.commands.input.completing import tell
+    from underhost.agents.commands.output import progress
+    from underhost.agents.commands.output.errors import say
+    from underhost.schemas.errors import InputError, UnderhostError
+    from underhost.schemas.frames import use_one_thread
+    from underhost.schemas.near import did_you_mean
+except KeyboardInterrupt:  # half a second of imports, before `main` can say that it has ended
+    sys.exit(130)
 
 PLUGIN = "kubectl underhost"
 COMPLETE = "__complete"
@@ -43,10 +46,10 @@ def main() -> None:
     if sys.stdout is None:  # closed by whoever started us (`>&-`): the exit code is all they ask for
         sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 - as long as the process
     name = PLUGIN if Path(sys.argv[0]).name.startswith("kubectl") else NAME
-    command = typer.main.get_command(build(words[0] if words else ""))
-    if name == PLUGIN:
-        _speak_as_plugin(command)
     try:
+        command = typer.main.get_command(build(words[0] if words else ""))
+        if name == PLUGIN:
+            _speak_as_plugin(command)
         code = command.main(prog_name=name, standalone_mode=False) or 0
         progress.end()
         sys.stdout.flush()

@@ -1,5 +1,6 @@
 """The options of `underhost demo`; `handlers/demo.py` does it."""
 
+import math
 from typing import Annotated
 
 import typer
@@ -7,6 +8,7 @@ import typer
 from underhost.agents.commands.input import values
 from underhost.agents.commands.input.options import EmbeddedOption, ServersOption
 from underhost.agents.commands.output.help import HelpedCommand
+from underhost.schemas.errors import InputError
 
 STEP_SECONDS = 90.0
 """How long a step is waited for: longer than a minute, in which the DRS sink makes two edits at most."""
@@ -43,6 +45,8 @@ def register(app: typer.Typer) -> None:
         ] = STEP_SECONDS,
     ) -> None:
         """Run the pipeline over a simulated site and tell its story."""
+        if not 0 < step_timeout < math.inf:
+            raise InputError(f"--step-timeout {step_timeout:g}: more than 0 seconds are expected")
         from underhost.agents.commands.handlers.demo import handle  # heavy: only what runs needs it
 
         handle(scenario, once, embedded, bootstrap_servers, listen, seed, step_timeout)

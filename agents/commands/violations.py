@@ -40,7 +40,7 @@ def register(app: typer.Typer) -> None:
             typer.Option(
                 metavar="SEVERITY",
                 help=f"Only these (repeatable): {', '.join(SEVERITIES)}.",
-                autocompletion=values.severities,
+                autocompletion=values.one_of(SEVERITIES),
             ),
         ] = None,
         output: Annotated[str, output_option(FORMATS)] = "table",

@@ -27,7 +27,7 @@ from underhost.agents.sinks.maintenance import run as states
 from underhost.agents.sinks.moves.campaign import ENDED
 from underhost.agents.whatif.maintenance import Chosen, maintenance
 from underhost.agents.whatif.steps import host_name
-from underhost.schemas.documents import MaintenancePlan, MaintenanceProgress
+from underhost.schemas.documents import BlockedHost, MaintenancePlan, MaintenanceProgress
 from underhost.schemas.errors import InputError
 from underhost.schemas.severities import at_or_above
 
@@ -97,9 +97,7 @@ def carry_out(
 
     found = applying.agreed(asker, output, show, yes=yes)
     if found.blocked:
-        names, first = ", ".join(one.host for one in found.blocked), found.blocked[0].why
-        why = f"{names} cannot be emptied ({first}); name the others"
-        ended = MaintenanceProgress("", source.site or "", ENDED, [], [], why, done=False)
+        ended = MaintenanceProgress("", source.site or "", ENDED, [], [], _blocked(found.blocked), done=False)
     else:
         ended = asyncio.run(applying.follow(asker, partial(_tell, told), lost))
     if not out.show_for_programs(ended, output):
@@ -107,6 +105,15 @@ def carry_out(
         out.say(f"{counted(had, 'host')} done" if ended.done else f"stopped: {ended.why}")
     if not ended.done:
         raise typer.Exit(1)
+
+
+def _blocked(hosts: Sequence[BlockedHost]) -> str:
+    """Which hosts cannot be emptied, those of one reason together."""
+    by_why: dict[str, list[str]] = {}
+    for one in hosts:
+        by_why.setdefault(one.why, []).append(one.host)
+    told = [f"{', '.join(names)} cannot be emptied ({why})" for why, names in by_why.items()]
+    return "; ".join([*told, "name the others"])
 
 
 def _tell(told: applying.ToldLines, now: MaintenanceProgress) -> None:

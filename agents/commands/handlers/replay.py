@@ -6,6 +6,7 @@ far back; 3 when nobody answers.
 """
 
 import asyncio
+import time
 
 import typer
 from msgspec import structs
@@ -24,6 +25,7 @@ from underhost.agents.pipeline.decide.restored import options_of
 from underhost.agents.pipeline.tables.sites import joining_of
 from underhost.agents.snapshots.history import SiteHistory
 from underhost.agents.snapshots.times import parse_time
+from underhost.schemas.errors import InputError
 from underhost.streams.reader import open_reader
 from underhost.streams.settings.model import Settings
 
@@ -31,6 +33,8 @@ from underhost.streams.settings.model import Settings
 def handle(at: str, pod: list[str] | None, site: str | None, output: str, fail_on: str, where: Topics) -> None:
     """Judge a site as it was at a time of the last day, from what the topics hold."""
     moment, settings = parse_time(at), settings_of(where)
+    if moment > time.time() * 1000 + 1:  # a moment is rounded to the millisecond
+        raise InputError(f"--at {at}: this is still to come; a time of the last day is expected")
     past = asyncio.run(_read(settings, site or settings.site))
     progress.say("judging the site as it was")
     snapshot, options = past.at(moment), options_of(settings)

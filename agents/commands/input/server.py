@@ -165,8 +165,12 @@ async def _ask(
 
 
 def _address(server: str) -> str:
-    parts = urlsplit(server)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    try:
+        parts = urlsplit(server)
+        named = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:  # brackets without their end; a port that is no number, or that there is not
+        named = False
+    if not named:
         raise InputError(f"--server {server}: the address of a worker is expected, as http://HOST:PORT")
     return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
 

@@ -1,6 +1,7 @@
-"""`--help` as kubectl has it: what a command does, examples to copy, then its options in groups.
+"""`--help` and the grammar as kubectl has them: what a command does, examples to copy, then its options in groups.
 
-In: a command's help text, its epilog (the examples) and the panels of its options. Out: the text of `--help`.
+In: a command's help text, its epilog (the examples) and the panels of its options; the words of a line. Out: the text
+of `--help`; the words as the parser takes them.
 """
 
 import re
@@ -8,6 +9,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
+
+from underhost.schemas.errors import InputError
 
 OTHERS = "Options"
 INPUT, PODS, JUDGING, ANSWER = "Input", "Which pods", "How it is judged", "Answer"
@@ -80,6 +83,29 @@ class _Helped:
 
 class HelpedCommand(_Helped, TyperCommand):
     """A command with examples."""
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """Of the words; `-o=name` is `-o name`, as kubectl has it."""
+        return super().make_context(info_name, self._without_signs(args), parent, **extra)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse as ever. Raises InputError for a file without a name, and for a second inventory."""
+        given, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        if not ctx.resilient_parsing:
+            for one in order:
+                if one.metavar == "FILE" and given[one.name] == "":
+                    raise InputError(f"{one.opts[0]}: a file is expected, and the name is empty")
+            if sum(one.name == "inventory" for one in order) > 1:  # it would be the last one's word alone
+                raise InputError("--inventory: given twice; one file holds the vSphere side")
+        return super().parse_args(ctx, args)
+
+    def _without_signs(self, args: list[str]) -> list[str]:
+        short = {name for one in self.params if not getattr(one, "is_flag", False) for name in one.opts}
+        end = args.index("--") if "--" in args else len(args)
+        words: list[str] = []
+        for word in args[:end]:
+            words += [word[:2], word[3:]] if word[2:3] == "=" and word[:2] in short else [word]
+        return words + args[end:]
 
 
 class HelpedGroup(_Helped, TyperGroup):

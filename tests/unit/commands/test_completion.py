@@ -28,6 +28,7 @@ OFFERED = [
     pytest.param(["explain", "--output", "=", "j"], ["json"], 4, id="the same, as bash splits it"),
     pytest.param(["explain", "--output", "="], ["json", "name", "table", "wide", "yaml"], 4, id="and nothing yet"),
     pytest.param(["lint", "--fail-on", "u"], ["unknown-host", "unknown-node", "unsatisfiable"], 4, id="severities"),
+    pytest.param(["violations", "--severity", "n"], [], 4, id="severities, of which never is none"),
     pytest.param(["drain", "-f", SITE, ""], ["worker-1", "worker-2", "worker-3"], 4, id="nodes of the dump"),
     pytest.param(["drain", "-f", SITE, "worker-1", ""], ["worker-2", "worker-3"], 4, id="each node once"),
     pytest.param(["explain", "-f", SITE, "shop/"], ["shop/db-0", "shop/db-1", "shop/db-2"], 4, id="pods"),

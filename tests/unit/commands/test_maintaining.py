@@ -169,6 +169,19 @@ def test_hosts_that_cannot_be_emptied_are_told_and_nothing_is_begun(desk: Desk) 
     assert done.stdout.splitlines()[-1].startswith("stopped: esx-1 cannot be emptied (")
 
 
+def test_each_host_that_cannot_be_emptied_is_told_with_its_own_reason(desk: Desk) -> None:
+    lost = [Host(id=f"h{at}", name=f"esx-{at}", cluster="C0", state="disconnected") for at in (2, 3)]
+    alone = Host(id="h1", name="esx-1", cluster="C0")
+    desk.shown.put(a_site(a_node("n1"), a_pod("db-0").on("n1"), site="prod", on={"n1": "h1"}, hosts=[alone, *lost]))
+    worker = desk.happens()
+    done = desk.apply("--all-hosts", "--yes")
+    assert (done.exit_code, worker.begun) == (1, [])
+    assert done.stdout.splitlines()[-1] == (
+        "stopped: esx-2, esx-3 cannot be emptied (it is not connected); "
+        "esx-1 cannot be emptied (no other host of its cluster has room); name the others"
+    )
+
+
 def test_a_worker_that_may_not_move_vms_says_why(desk: Desk) -> None:
     desk.happens().refuses = "this worker moves no VMs"
     error = desk.apply("--all-hosts", "--yes").exception

@@ -1,5 +1,6 @@
 """What a person reads who has mistyped something: one line that says what was probably meant, and exit code 2."""
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -82,6 +83,42 @@ MISTYPED = [
         id="a worker that is followed",
     ),
     pytest.param(
+        ["demo", "--once", "--step-timeout", "nan"],
+        "--step-timeout nan: more than 0 seconds are expected",
+        id="a time that is no number",
+    ),
+    pytest.param(
+        ["demo", "--once", "--step-timeout", "-1"],
+        "--step-timeout -1: more than 0 seconds are expected",
+        id="a time before now",
+    ),
+    pytest.param(
+        ["check", "--server", "http://127.0.0.1:99999"],
+        "--server http://127.0.0.1:99999: the address of a worker is expected, as http://HOST:PORT",
+        id="a port that there is not",
+    ),
+    pytest.param(
+        ["check", "--server", "http://[::1"],
+        "--server http://[::1: the address of a worker is expected, as http://HOST:PORT",
+        id="half an address",
+    ),
+    pytest.param(
+        ["replay", "--at", "2999-01-01T00:00:00Z"],
+        "--at 2999-01-01T00:00:00Z: this is still to come; a time of the last day is expected",
+        id="a time that is still to come",
+    ),
+    pytest.param(
+        ["check", "-f", SITE, "--inventory", HOSTS, "--inventory", HOSTS],
+        "--inventory: given twice; one file holds the vSphere side",
+        id="two inventories",
+    ),
+    pytest.param(
+        ["check", "-f", SITE, "--inventory", ""], "--inventory: a file is expected, and the name is empty", id="no name"
+    ),
+    pytest.param(
+        ["explain", "-o="], "--output : one of table, wide, json, yaml, name is expected", id="an option given nothing"
+    ),
+    pytest.param(
         ["completion", "bsh"], "completion: bsh: one of bash, zsh, fish is expected; did you mean bash?", id="a shell"
     ),
 ]  # fmt: skip
@@ -110,6 +147,47 @@ def test_topics_and_scenarios_are_suggested_too(
     assert capsys.readouterr().err.endswith("dead-letters; did you mean violations?\n")
     assert run(monkeypatch, "demo", "kubvirt") == 2
     assert capsys.readouterr().err.endswith("; did you mean kubevirt?\n")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(["explain", f"-f={SITE}", "-n=shop", "-l=app=db", "-o=name"], id="each with its sign"),
+        pytest.param(["explain", f"-f{SITE}", "-nshop", "-lapp=db", "-oname"], id="without one"),
+        pytest.param(["explain", "-f", SITE, "-n", "shop", "-l", "app=db", "-o", "name"], id="as a word of its own"),
+    ],
+)
+def test_a_short_option_takes_its_value_as_those_of_kubectl_do(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cli.os, "_exit", sys.exit)
+    assert run(monkeypatch, *words) == 0
+    assert capsys.readouterr().out == "-n shop pod/db-2\n"
+
+
+def test_who_interrupts_the_imports_reads_no_traceback() -> None:
+    interrupted = (
+        "import sys\n"
+        "class Interrupted:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'typer':\n"
+        "            raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupted())\n"
+        "from underhost.agents.cli import program\n"
+    )
+    done = subprocess.run([sys.executable, "-c", interrupted], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+def test_who_interrupts_the_building_of_a_command_reads_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(only: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "build", interrupted)
+    assert run(monkeypatch, "check") == 130
+    assert capsys.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize("command", ["check", "explain", "schedule"])

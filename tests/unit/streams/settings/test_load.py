@@ -253,7 +253,8 @@ def test_what_kubernetes_says_of_services_of_our_name_is_no_setting(name: str) -
     [
         pytest.param(
             b"a: [",
-            "not YAML: while parsing a flow node expected the node content, but found '<stream end>' (line 1, column 5)",
+            "not YAML: while parsing a flow node expected the node content, but found '<stream end>'"
+            " (line 1, column 5)",
             id="broken",
         ),
         pytest.param(b"- a\n- b\n", "a mapping is expected, this is a list", id="a list"),
