@@ -55,7 +55,8 @@ def config() -> str:
     text = (
         f"# Configuration\n\n{MADE}\n"
         "`underhost run --config FILE`; each setting can be overridden by the environment\n"
-        "(`UNDERHOST_KAFKA__BOOTSTRAP_SERVERS`), and some by flags. Unknown keys are refused.\n"
+        "(`UNDERHOST_KAFKA__BOOTSTRAP_SERVERS`; a list of texts with commas), and some by flags. Unknown keys are\n"
+        "refused.\n"
         "`underhost config print` shows what a worker would run with, `underhost config schema` the JSON Schema.\n\n"
         "| setting | default | |\n|---|---|---|\n"
     )

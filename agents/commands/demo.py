@@ -1,13 +1,14 @@
 """The options of `underhost demo`; `handlers/demo.py` does it."""
 
 import math
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from underhost.agents.commands.input import values
-from underhost.agents.commands.input.options import EmbeddedOption, ServersOption
-from underhost.agents.commands.output.help import HelpedCommand
+from underhost.agents.commands.input.options import ServersOption
+from underhost.agents.commands.output.help import TOPICS, HelpedCommand
 from underhost.schemas.errors import InputError
 
 STEP_SECONDS = 90.0
@@ -29,7 +30,15 @@ def register(app: typer.Typer) -> None:
             str, typer.Argument(metavar="SCENARIO", help="The simulated site.", autocompletion=values.scenarios)
         ] = "kubevirt",
         once: Annotated[bool, typer.Option("--once", help="End after the story instead of running on.")] = False,
-        embedded: EmbeddedOption = None,
+        embedded: Annotated[
+            Path | None,
+            typer.Option(
+                "--embedded",
+                metavar="FILE",
+                help="File of the embedded log; absent: a temporary one.",
+                rich_help_panel=TOPICS,
+            ),
+        ] = None,
         bootstrap_servers: ServersOption = None,
         listen: Annotated[
             str | None,

@@ -81,7 +81,7 @@ def lonely_rules(view: View) -> Iterator[Complaint]:
             )
 
 
-_DESIGN = "design: PhysicalHost, docs/rules.md"
+_DESIGN = "design: PhysicalHost, docs/reference/rules.md"
 CHECKS = (
     Check("separation-shares-host", PHYSICAL, "a required separation is kept by nodes and undone by a host",
           _DESIGN, kept_by_nodes, shares_host),

@@ -188,7 +188,7 @@ _REFUSING = f"{_IPA} (satisfyPodAffinity, satisfyPodAntiAffinity), {_PTS} (Filte
 _SCORING = "pkg/scheduler/framework/plugins/interpodaffinity/scoring.go, podtopologyspread/scoring.go"
 _API = "pkg/apis/core/validation/validation.go"
 _LABELS = "staging/src/k8s.io/api/core/v1/well_known_labels.go"
-_OURS = "design: host key, docs/rules.md"
+_OURS = "design: host key, docs/reference/rules.md"
 CHECKS = (
     Check("topology-key-empty", UNSATISFIABLE, "the topologyKey is empty", _API, rules, empty),
     Check("topology-key-absent", UNSATISFIABLE, "no node carries the topologyKey of a required rule", _REFUSING,

@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 from support.processes.ports import free_ports
+from typer.testing import CliRunner
 
+from underhost.agents.commands.application import build
 from underhost.agents.commands.handlers import demo
 from underhost.agents.commands.output.invocation import typed
 
@@ -48,3 +50,8 @@ def test_a_command_is_written_as_another_terminal_takes_it(
     if active:
         environment["VIRTUAL_ENV"] = str(tmp_path)
     assert typed(str(program), environment) == typed_as.format(bin=folder)
+
+
+def test_the_help_does_not_name_the_log_of_a_worker_as_that_of_the_demo() -> None:
+    said = " ".join(CliRunner().invoke(build(), ["demo", "--help"]).stdout.split())
+    assert "--embedded FILE File of the embedded log; absent: a temporary one." in said
