@@ -18,8 +18,8 @@ PREFIX = "UNDERHOST_"
 _SERVICE_LINK = re.compile(r"UNDERHOST_([A-Z0-9_]+_)?(SERVICE_HOST|SERVICE_PORT|PORT)(_|$)")
 """What Kubernetes puts into a container for Services named `underhost…` in its namespace: no settings of ours."""
 
-Place = tuple[str, ...]
-"""Where a setting is, in the file's spelling: `("kafka", "bootstrapServers")`."""
+Place = tuple[str | int, ...]
+"""Where a setting is, in the file's spelling, as a fault has it: `("kafka", "bootstrapServers")`."""
 
 
 def from_environment(environ: Mapping[str, str]) -> tuple[dict[str, Any], dict[Place, str]]:

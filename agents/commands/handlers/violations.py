@@ -74,7 +74,7 @@ def _filter(site: str | None, severities: list[str] | None) -> Callable[[Finding
     return wanted
 
 
-async def _held(reader: TopicReader, site: str | None) -> "_Held":
+async def _held(reader: TopicReader, site: str | None) -> "_InTopics":
     """What the topics hold. Raises InputError where they hold nothing of the site that is named."""
     held = await _open_findings(reader)
     there = {event.site for event in held.findings}
@@ -95,7 +95,7 @@ async def _follow(reader: TopicReader, site: str | None, wanted: Callable[[Findi
             typer.echo(render_event(event, output))
 
 
-class _Held(NamedTuple):
+class _InTopics(NamedTuple):
     """The open findings of all sites, sorted by site, severity, rule, pod and id.
 
     `seen` is the last offset by partition; `newest` the time of the newest record in milliseconds since 1970, 0
@@ -107,7 +107,7 @@ class _Held(NamedTuple):
     newest: int
 
 
-async def _open_findings(reader: TopicReader) -> _Held:
+async def _open_findings(reader: TopicReader) -> _InTopics:
     live: dict[bytes, FindingEvent] = {}
     seen: dict[int, int] = {}
     newest = 0
@@ -119,7 +119,7 @@ async def _open_findings(reader: TopicReader) -> _Held:
             live.pop(record.key, None)
         elif record.key is not None and event is not None:
             live[record.key] = event
-    return _Held(sorted(live.values(), key=_order), seen, newest)
+    return _InTopics(sorted(live.values(), key=_order), seen, newest)
 
 
 async def changes(reader: TopicReader) -> AsyncIterator[FindingEvent]:

@@ -93,7 +93,7 @@ class HelpedCommand(_Helped, TyperCommand):
         given, _, order = self.make_parser(ctx).parse_args(args=list(args))
         if not ctx.resilient_parsing:
             for one in order:
-                if one.metavar == "FILE" and given[one.name] == "":
+                if one.metavar == "FILE" and given.get(str(one.name)) == "":
                     raise InputError(f"{one.opts[0]}: a file is expected, and the name is empty")
             if sum(one.name == "inventory" for one in order) > 1:  # it would be the last one's word alone
                 raise InputError("--inventory: given twice; one file holds the vSphere side")
