@@ -1,9 +1,9 @@
 """May this worker still write? Asked by the clients, right before each request that changes a cluster.
 
 In: a question, which the fence of a role asks around a writer's method. Out: what the question raises, inside of the
-client: credentials' plugins, logins and reads come before the request, and each may take longer than a lease does.
-Outside of such a block nothing is asked. A thread asks as well, so that one which nobody waits for any more writes
-nothing.
+client: credentials' plugins, logins, reads and handshakes come before the request, and each may take longer than a
+lease does. Outside of such a block nothing is asked. A thread asks as well, so that one which nobody waits for any more
+writes nothing.
 """
 
 from collections.abc import Callable

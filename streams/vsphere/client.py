@@ -17,13 +17,14 @@ from urllib.parse import SplitResult, urlsplit
 from xml.etree import ElementTree
 from xml.parsers.expat import ExpatError
 
-from pyVmomi import SoapAdapter, vim, vmodl
+from pyVmomi import vim, vmodl
 from pyVmomi.VmomiSupport import GetServiceVersions, versionIdMap
 
 from underhost.schemas.errors import Conflict, Gone, InputError, Refused, UnderhostError, Unreachable
 from underhost.streams.authorities import trusted_by
 from underhost.streams.credentials import password_of
 from underhost.streams.settings.clusters import VSphereSettings
+from underhost.streams.vsphere.soap import SoapStub
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -238,9 +239,9 @@ def _content(stub: Any) -> Any:
 
 def _stub(
     url: SplitResult, context: ssl.SSLContext, version: str, timeout: float, session_id: str | None = None
-) -> Any:
+) -> SoapStub:
     port = _port(url)
-    return SoapAdapter.SoapStubAdapter(
+    return SoapStub(
         host=url.hostname,
         port=port if url.scheme == "https" else -port,
         path=_path(url),

@@ -14,7 +14,6 @@ from pyVmomi import vim
 from underhost.agents.drs.names import owns
 from underhost.schemas.errors import Conflict, Gone, Refused, Unreachable
 from underhost.schemas.vsphere import DrsRule
-from underhost.streams.before_write import before_write
 from underhost.streams.settings.clusters import VSphereSettings
 from underhost.streams.vsphere.client import Session, SessionLost, connect, translated
 from underhost.streams.vsphere.kept_session import Connect, KeptSession
@@ -104,7 +103,6 @@ class VSphereDrsWriter:
             if needs_drs and not (configuration.drsConfig is not None and configuration.drsConfig.enabled):
                 raise Refused(f"cluster {cluster}: DRS is off")
             change = vim.cluster.ConfigSpecEx(rulesSpec=[spec(configuration.rule)])
-            before_write()  # after a login and the reading of all rules
             return target.ReconfigureComputeResource_Task(change, True)  # modify: False would reset all else
 
         task = await session.call(start)

@@ -8,7 +8,6 @@ from typing import Any
 
 from pyVmomi import vim
 
-from underhost.streams.before_write import before_write
 from underhost.streams.ports import LiveHost
 from underhost.streams.vsphere.client import Session
 from underhost.streams.vsphere.tasks import VSphereTasks, read, read_all, running
@@ -28,7 +27,6 @@ class VSphereHostMaintainer(VSphereTasks):
         """See `HostMaintainer.enter_maintenance`."""
 
         def start(session: Session) -> str:
-            before_write()  # after a login
             task = _host(session, host).EnterMaintenanceMode_Task(timeout=within, evacuatePoweredOffVms=False)
             return str(task._GetMoId())
 
@@ -38,7 +36,6 @@ class VSphereHostMaintainer(VSphereTasks):
         """See `HostMaintainer.exit_maintenance`."""
 
         def start(session: Session) -> str:
-            before_write()
             return str(_host(session, host).ExitMaintenanceMode_Task(timeout=within)._GetMoId())
 
         return await self.asked(start)

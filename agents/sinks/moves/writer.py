@@ -9,7 +9,6 @@ from typing import Any
 from pyVmomi import vim
 
 from underhost.schemas.errors import Refused
-from underhost.streams.before_write import before_write
 from underhost.streams.ports import LiveVm
 from underhost.streams.vsphere.client import Session
 from underhost.streams.vsphere.tasks import VSphereTasks, read, running
@@ -35,7 +34,6 @@ class VSphereVmMover(VSphereTasks):
             if target.parent != here.parent:
                 raise Refused(f"host {target.name} is in another cluster than VM {machine.name}")
             spec = vim.vm.RelocateSpec(host=target)
-            before_write()  # after a login and what was read
             return str(machine.RelocateVM_Task(spec, vim.VirtualMachine.MovePriority.defaultPriority)._GetMoId())
 
         return await self.asked(start)

@@ -8,13 +8,22 @@ from typing import Any
 
 import pytest
 from support.fakes.kube import FakeKube
+from support.fakes.soap import FakeSoap
+from support.processes.authority import Authority
 
+from underhost.agents.drs.names import rule_name
+from underhost.agents.sinks.drs.writer import VSphereDrsWriter
 from underhost.agents.sinks.events.writer import KubernetesEvents
 from underhost.agents.sinks.kubernetes_writer import KubernetesApiWriter
+from underhost.agents.sinks.maintenance.writer import VSphereHostMaintainer
+from underhost.agents.sinks.moves.writer import VSphereVmMover
 from underhost.schemas.errors import Unreachable
+from underhost.schemas.vsphere import DrsRule
 from underhost.streams.before_write import WriteQuestion, before_write
 from underhost.streams.kubernetes.client import KubernetesClient, connect
 from underhost.streams.ports import PodState
+from underhost.streams.settings.clusters import VSphereSettings
+from underhost.streams.vsphere import client as vsphere
 from underhost.streams.vsphere.client import in_thread
 
 LOST = "the lease is lost"
@@ -80,6 +89,81 @@ async def test_a_lease_that_ends_while_the_credentials_plugin_runs_is_noticed(
     with WriteQuestion(ask), pytest.raises(Unreachable, match=LOST):
         await KubernetesApiWriter(client).apply_node_labels("n1", "uid-n1", {"host": "h1"})
     assert kube.count("patch") == 0
+
+
+# -------------------------------------------------------------------------------------------------------------- vSphere
+READ = (
+    '<returnval><objects><obj type="VirtualMachine">vm-1</obj><propSet><name>runtime.host</name>'
+    '<val type="HostSystem" xsi:type="ManagedObjectReference">h1</val></propSet></objects></returnval>'
+)
+ANSWERS = {
+    "RetrievePropertiesEx": READ,
+    "parent": '<returnval type="ClusterComputeResource">C0</returnval>',
+    "CreateContainerView": '<returnval type="ContainerView">view</returnval>',
+    "view": '<returnval type="ClusterComputeResource">C0</returnval>',
+    "name": '<returnval xsi:type="xsd:string">C0</returnval>',
+    "configurationEx": (
+        '<returnval xsi:type="ClusterConfigInfoEx"><drsConfig><enabled>true</enabled></drsConfig></returnval>'
+    ),
+}
+RULE = DrsRule(rule_name("s", "shop.db"), "anti-affinity", ["vm-1", "vm-2"], cluster="C0")
+TASKS: dict[str, Callable[[VSphereSettings], Awaitable[Any]]] = {
+    "EnterMaintenanceMode_Task": lambda at: VSphereHostMaintainer(at, connect=idle).enter_maintenance("h1", 60),
+    "ExitMaintenanceMode_Task": lambda at: VSphereHostMaintainer(at, connect=idle).exit_maintenance("h1", 60),
+    "RelocateVM_Task": lambda at: VSphereVmMover(at, connect=idle).relocate("vm-1", "h2"),
+    "ReconfigureComputeResource_Task": lambda at: VSphereDrsWriter(at, "s", connect=idle).add_rule("C0", RULE),
+}
+
+
+async def idle(settings: VSphereSettings) -> vsphere.Session:
+    """A login whose connections have been idle for so long that none is left."""
+    session = await vsphere.connect(settings)
+    session.content.rootFolder._stub.DropConnections()
+    return session
+
+
+@pytest.mark.parametrize("task", TASKS)
+async def test_a_task_is_not_begun_by_a_worker_that_may_not_write_any_more(task: str) -> None:
+    with FakeSoap().serving() as server:
+        server.answers |= {**ANSWERS, task: '<returnval type="Task">task-1</returnval>'}
+        with WriteQuestion(lost), pytest.raises(Unreachable, match=LOST):
+            await TASKS[task](server.settings)
+    assert (task in server.calls, server.calls[-1]) == (False, "Logout")
+
+
+LOGGED_IN = ["Login", "RetrieveServiceContent"]
+
+
+@pytest.mark.parametrize(
+    ("task", "before", "keeps"),
+    [
+        pytest.param("EnterMaintenanceMode_Task", LOGGED_IN, True, id="no connection is left"),
+        pytest.param("EnterMaintenanceMode_Task", LOGGED_IN, False, id="entering, the last was closed"),
+        pytest.param("ExitMaintenanceMode_Task", LOGGED_IN, False, id="leaving, the last was closed"),
+        pytest.param("RelocateVM_Task", ["parent", "parent"], False, id="a vMotion, the last was closed"),
+        pytest.param("ReconfigureComputeResource_Task", ["configurationEx"], False, id="a rule, the last was closed"),
+    ],
+)
+async def test_a_lease_that_ends_while_vcenter_is_connected_to_is_noticed(
+    task: str, before: list[str], keeps: bool, tmp_path: Path
+) -> None:
+    ended = threading.Event()
+
+    def ask() -> None:
+        if ended.is_set():
+            lost()
+
+    def end_before_the_task() -> None:
+        if server.calls[-len(before) :] == before:
+            ended.set()
+
+    certificate = Authority(tmp_path, "authority").certificate("vcenter", "IP:127.0.0.1")
+    with FakeSoap(certificate, keeps=keeps).serving() as server:
+        server.answers |= {**ANSWERS, task: '<returnval type="Task">task-1</returnval>'}
+        server.on_connect = end_before_the_task
+        with WriteQuestion(ask), pytest.raises(Unreachable, match=LOST):
+            await TASKS[task](server.settings)
+    assert (task in server.calls, server.calls[-1]) == (False, "Logout")
 
 
 async def test_a_thread_that_nobody_waits_for_any_more_writes_nothing() -> None:

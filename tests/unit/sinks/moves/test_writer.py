@@ -1,4 +1,4 @@
-"""What the mover asks a vCenter, call by call; whether it may write is asked last."""
+"""What the mover asks a vCenter, call by call."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -7,12 +7,11 @@ import pytest
 from pyVmomi import vim, vmodl
 
 from underhost.agents.sinks.moves.writer import VSphereVmMover
-from underhost.schemas.errors import Gone, Refused, Unreachable
-from underhost.streams.before_write import WriteQuestion
+from underhost.schemas.errors import Gone, Refused
 from underhost.streams.settings.clusters import VSphereSettings
 from underhost.streams.vsphere.client import Session
 
-READ, MOVE, LOGIN, ASKED = "RetrievePropertiesEx", "Relocate", "login", "asked"
+READ, MOVE, LOGIN = "RetrievePropertiesEx", "Relocate", "login"
 
 
 class FakeServer:
@@ -64,34 +63,15 @@ def a_mover(server: FakeServer) -> VSphereVmMover:
     return VSphereVmMover(VSphereSettings(url="https://v/sdk"), connect=server.log_in)
 
 
-async def test_whether_it_may_write_is_asked_right_before_the_relocation(server: FakeServer) -> None:
-    with WriteQuestion(lambda: server.calls.append(ASKED)):
-        assert await a_mover(server).relocate("vm-1", "h2") == "task-h2"
-    assert server.calls == [LOGIN, READ, "parent", "parent", ASKED, MOVE]
+async def test_where_the_vm_may_go_is_read_before_the_relocation(server: FakeServer) -> None:
+    assert await a_mover(server).relocate("vm-1", "h2") == "task-h2"
+    assert server.calls == [LOGIN, READ, "parent", "parent", MOVE]
 
 
-async def test_a_worker_that_may_not_write_any_more_relocates_nothing(server: FakeServer) -> None:
-    def lost() -> None:
-        raise Unreachable("the lease is lost")
-
-    with WriteQuestion(lost), pytest.raises(Unreachable, match="the lease is lost"):
-        await a_mover(server).relocate("vm-1", "h2")
-    assert (READ in server.calls, MOVE in server.calls) == (True, False)
-
-
-async def test_a_session_that_has_ended_is_replaced_and_it_is_asked_once_more(server: FakeServer) -> None:
+async def test_a_session_that_has_ended_is_replaced_and_all_is_read_once_more(server: FakeServer) -> None:
     server.faults = [vim.fault.NotAuthenticated()]
-    with WriteQuestion(lambda: server.calls.append(ASKED)):
-        assert await a_mover(server).relocate("vm-1", "h2") == "task-h2"
-    read = [LOGIN, READ, "parent", "parent", ASKED, MOVE]
-    assert server.calls == read * 2
-
-
-async def test_what_only_looks_asks_nothing(server: FakeServer) -> None:
-    server.tasks["task-1"] = vim.TaskInfo(state="running")
-    with WriteQuestion(lambda: server.calls.append(ASKED)):
-        assert not await a_mover(server).is_done("task-1")
-    assert ASKED not in server.calls
+    assert await a_mover(server).relocate("vm-1", "h2") == "task-h2"
+    assert server.calls == [LOGIN, READ, "parent", "parent", MOVE] * 2
 
 
 async def test_a_host_of_another_cluster_is_refused_before_anything_is_moved(server: FakeServer) -> None:
