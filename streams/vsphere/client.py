@@ -24,7 +24,7 @@ from underhost.schemas.errors import Conflict, Gone, InputError, Refused, Underh
 from underhost.streams.authorities import trusted_by
 from underhost.streams.credentials import password_of
 from underhost.streams.settings.clusters import VSphereSettings
-from underhost.streams.vsphere.soap import SoapStub
+from underhost.streams.vsphere.soap import NotSoap, SoapStub
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -63,7 +63,7 @@ class Session:
         """The result of a blocking function, in a thread, with pyVmomi's errors translated as `translated` says."""
         try:
             return await in_thread(function, *args, **kwargs)
-        except (vmodl.MethodFault, OSError, http.client.HTTPException, ExpatError) as error:
+        except (vmodl.MethodFault, OSError, http.client.HTTPException, ExpatError, NotSoap) as error:
             raise translated(self.address, error) from error
 
     async def close(self) -> None:
@@ -135,6 +135,8 @@ def translated(address: str, error: Exception) -> UnderhostError:
         return Unreachable(f"{who}: {error.strerror or type(error).__name__}")
     if isinstance(error, ExpatError):
         return Unreachable(f"{who}: the answer is not XML")
+    if isinstance(error, NotSoap):
+        return Unreachable(f"{who}: the answer is not that of a vCenter ({one_line(str(error))})")
     return Unreachable(f"{who}: {one_line(str(error)) or type(error).__name__}")
 
 

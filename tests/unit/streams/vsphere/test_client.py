@@ -14,6 +14,7 @@ from pyVmomi import vim, vmodl
 from underhost.schemas.errors import Conflict, Gone, InputError, Refused, UnderhostError, Unreachable
 from underhost.streams.settings.clusters import VSphereSettings
 from underhost.streams.vsphere.client import SessionLost, connect, translated
+from underhost.streams.vsphere.soap import NotSoap
 
 
 def untrusted() -> ssl.SSLCertVerificationError:
@@ -58,6 +59,9 @@ def untrusted() -> ssl.SSLCertVerificationError:
         pytest.param(http.client.RemoteDisconnected(), Unreachable, "closed by the server", id="disconnected"),
         pytest.param(http.client.HTTPException("503 Unavailable"), Unreachable, "503 Unavailable", id="starting up"),
         pytest.param(ExpatError(), Unreachable, "the answer is not XML", id="garbage"),
+        pytest.param(
+            NotSoap("it begins\nwith html"), Unreachable, "not that of a vCenter (it begins with html)", id="a page"
+        ),
     ],
 )
 def test_an_error_says_what_the_caller_can_do_about_it(
