@@ -204,7 +204,8 @@ class Quorums:
         namespace = pod.metadata.namespace
         at = application_under(snapshot, owner, namespace)
         speaking = (f"{at.kind}/{namespace}/{at.name}", f"{owner.kind}/{namespace}/{owner.name}")
-        said = next((one for one in speaking if one in self._asking.get(namespace, ())), None)
+        asking = self._asking.get(namespace, ())  # one that went along with another may be among them yet
+        said = next((one for one in speaking if one in asking and one in snapshot.workloads), None)
         asked = asked_by(pod.metadata if said is None else snapshot.workloads[said].metadata)
         if asked >= MAJORITY:
             node = pod.spec.node_name

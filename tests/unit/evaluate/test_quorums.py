@@ -1,10 +1,13 @@
 """Quorums: who is a member, how many of them one host may hold, and what is said where it holds more."""
 
+from dataclasses import replace
+
 import pytest
 from support.build import a_node, a_pod, a_site, a_workload
 from support.sites.quorate import ANNOTATION, ROLE, QuorateSite, said_of
 
 from underhost.agents.evaluate.check import check
+from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.records import Finding
 from underhost.schemas.severities import QUORUM
@@ -162,6 +165,19 @@ def test_members_that_a_quorum_finding_names_are_not_co_located_as_well() -> Non
     pods = replicas("n1", "n2", "n1")
     site = a_site(*map(a_node, HOSTS), DB.metadata(**asking("true")), *pods, on=HOSTS)
     assert [one.severity for one in check(site, Options()).findings if one.pod == "shop/db-0"] == ["quorum"]
+
+
+def test_a_deployment_and_its_replica_set_that_both_ask_may_go_at_once() -> None:
+    site = a_site(
+        *map(a_node, HOSTS),
+        a_workload("Deployment", "db").metadata(**asking("true")),
+        a_workload("ReplicaSet", "db-1").owned_by("Deployment/db").metadata(**asking("true")),
+        *replicas("n1", "n2", "n3", owner="ReplicaSet/db-1"),
+        on=HOSTS,
+    )
+    resident, gone = Evaluator(Options()), replace(site, workloads={})
+    said = [[one.severity for one in resident.update(now).findings] for now in (site, gone, site)]
+    assert said == [["quorum", "unknown-host"], ["unknown-host"], ["quorum", "unknown-host"]]
 
 
 @pytest.mark.parametrize("first", range(0, 400, 100))
