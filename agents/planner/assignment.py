@@ -25,9 +25,9 @@ class Goal(NamedTuple):
     groups: tuple[tuple[Mapping[int, int], int], ...]
 
     @classmethod
-    def parting(cls, finding: str, pairs: Iterable[tuple[int, int]]) -> "Goal":
-        """Of each pair of VMs one must leave."""
-        distinct = sorted({(min(pair), max(pair)) for pair in pairs})
+    def parting(cls, finding: str, pairs: Iterable[Iterable[int]]) -> "Goal":
+        """Of each pair of VMs one must leave; of one that is alone, as the other is off, that one."""
+        distinct = sorted({tuple(sorted(pair)) for pair in pairs})
         return cls(finding, tuple((dict.fromkeys(pair, 1), 1) for pair in distinct))
 
     @property

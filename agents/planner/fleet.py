@@ -91,6 +91,7 @@ class Crowd(NamedTuple):
     name: str
     members: Counter[int]
     spare: int
+    off: Counter[int]  # by host, members on its VMs that are off: no vMotion takes them elsewhere
 
 
 @dataclass(frozen=True)
@@ -254,18 +255,19 @@ def _fleet(
         pinned=_pins(cluster, hosts, vms, at, frozenset(ours), listed, _gathered(graph, near, shift, at)),
         apart=apart,
         rules=rules,
-        crowds=[_crowd(snapshot, quorum, number) for quorum in kept],
+        crowds=[_crowd(snapshot, quorum, number, position) for quorum in kept],
         blind=_blind(hosts, vms, at, ours),
         graph=graph,
         keeps=keeping(apart, rules),
     )
 
 
-def _crowd(snapshot: Snapshot, quorum: Quorum, number: Mapping[str, int]) -> Crowd:
+def _crowd(snapshot: Snapshot, quorum: Quorum, number: Mapping[str, int], position: Mapping[str, int]) -> Crowd:
     """A quorum's members on the VMs of one cluster."""
-    joined = (snapshot.node_hosts.get(member.node) for member in quorum.members)
-    members = Counter(number[one.vm] for one in joined if one is not None and one.vm in number)
-    return Crowd(quorum.name, members, quorum.spare)
+    joined = [one for member in quorum.members if (one := snapshot.node_hosts.get(member.node)) is not None]
+    members = Counter(number[one.vm] for one in joined if one.vm in number)
+    off = Counter(position[one.host] for one in joined if one.vm not in number and one.host in position)
+    return Crowd(quorum.name, members, quorum.spare, off)
 
 
 def _closed(host: Host, free: Collection[str]) -> str:
@@ -341,15 +343,8 @@ def _blind(
     found: dict[tuple[int, int], str] = {}
     for (datastores, networks), members in by_reach.items():
         for position, host in enumerate(hosts):
-            lacks = [
-                f"{what} {name}"
-                for what, wanted, there in (
-                    ("datastore", datastores, host.datastores),
-                    ("network", networks, host.networks),
-                )
-                for name in wanted
-                if there and name not in there
-            ]
+            kinds = (("datastore", datastores, host.datastores), ("network", networks, host.networks))
+            lacks = [f"{what} {name}" for what, used, there in kinds for name in used if there and name not in there]
             if lacks:
                 found.update(((number, position), lacks[0]) for number in members if at[number] != position)
     return found

@@ -1,7 +1,7 @@
 """What findings ask of VMs: of which pairs on one host one must leave it, and how many members of a quorum.
 
 In: findings, a compiled site, fleets. Out: goals by fleet, and the findings that no vMotion ends: their cause is on one
-node, has nothing to do with hosts, or is asked of pods of other namespaces (`repair/reached.py`).
+node or on VMs that are off, is none of hosts, or is asked of pods of other namespaces (`repair/reached.py`).
 """
 
 from collections import defaultdict
@@ -24,6 +24,9 @@ class Goals:
     def __init__(self, snapshot: Snapshot, model: Model, fleets: Sequence[VmCluster]) -> None:
         self._snapshot, self._model, self._fleets = snapshot, model, fleets
         self._place = {vm.ref: (at, fleet.number[vm.ref]) for at, fleet in enumerate(fleets) for vm in fleet.vms}
+        self._host = {
+            host.ref: (at, number) for at, fleet in enumerate(fleets) for number, host in enumerate(fleet.hosts)
+        }
         self._rules = ReachedRules(model)
 
     def of(self, findings: Iterable[Finding]) -> tuple[Mapping[int, list[Goal]], list[Finding]]:
@@ -41,12 +44,11 @@ class Goals:
     def _goal(self, finding: Finding) -> tuple[int, Goal] | None:
         if finding.rule == QUORUM:
             return self._leaving(finding)
-        met = sorted({(self._at(one), self._at(other)) for one, other in self._rules.refusing(finding)})
-        places = [place for pair in met for place in pair]
-        if not met or None in places or any(one == other for one, other in met):
+        met = {(self._at(one), self._at(other)) for one, other in self._rules.refusing(finding)}
+        if not met or any(one == other for one, other in met):  # on one VM, or on two that do not run
             return None
-        known = [(one, other) for one, other in met if one is not None and other is not None]
-        return known[0][0][0], Goal.parting(finding.id, ((one[1], other[1]) for one, other in known))
+        known = [[place for place in pair if place is not None] for pair in met]
+        return known[0][0][0], Goal.parting(finding.id, ([vm for _, vm in pair] for pair in known))
 
     def reaches_out(self, finding: Finding) -> bool:
         """Whether it asks something of pods of other namespaces alone, and nothing is done for that."""
@@ -55,19 +57,17 @@ class Goals:
     def _leaving(self, finding: Finding) -> tuple[int, Goal] | None:
         """A host that holds too many members of a quorum: so many as are too many must leave it."""
         joined = self._snapshot.node_hosts.get(finding.node or "")
-        place = None if joined is None else self._place.get(joined.vm)
-        if joined is None or place is None:
+        place = None if joined is None else self._host.get(joined.host)
+        if place is None:
             return None
-        fleet = self._fleets[place[0]]
+        at, host = place
+        fleet = self._fleets[at]
         # Of the quorums that are told of there, it is the one whose finding names it.
         for crowd in fleet.crowds:
-            here = {vm: count for vm, count in crowd.members.items() if fleet.at[vm] == fleet.at[place[1]]}
-            if (
-                place[1] in here
-                and sum(here.values()) > crowd.spare
-                and f" members of {crowd.name} " in finding.message
-            ):
-                return place[0], Goal(finding.id, ((here, sum(here.values()) - crowd.spare),))
+            here = {vm: count for vm, count in crowd.members.items() if fleet.at[vm] == host}
+            excess = sum(here.values()) + crowd.off[host] - crowd.spare
+            if excess > 0 and f" members of {crowd.name} " in finding.message:
+                return at, Goal(finding.id, ((here, excess),))
         return None
 
     def between(self, fleet: VmCluster, one: int, other: int) -> list[str]:
@@ -90,7 +90,7 @@ class Goals:
         return []
 
     def _at(self, pod: str) -> tuple[int, int] | None:
-        """(fleet, VM) of a pod."""
+        """(fleet, VM) of a pod; None where its VM is off, or not known."""
         joined = self._snapshot.node_hosts.get(self._snapshot.pods[pod].spec.node_name)
         return None if joined is None else self._place.get(joined.vm)
 

@@ -102,6 +102,31 @@ def test_what_vsphere_forbids_is_no_way_out(site: Snapshot, expected: tuple[str,
     assert moves(repair(site, Options())) == [expected]
 
 
+@pytest.mark.parametrize(
+    ("off", "expected"),
+    [
+        pytest.param(["vm-n1"], [("n2", "esx-1", "esx-2")], id="of two one is off"),
+        pytest.param(["vm-n1", "vm-n2"], [], id="both are off: no vMotion parts them"),
+    ],
+)
+def test_of_vms_that_must_part_those_that_run_leave(off: list[str], expected: list[tuple[str, str, str]]) -> None:
+    site = SITE
+    for vm in off:
+        site = with_vm(site, vm, power="off")
+    plan = repair(site, Options())
+    assert (moves(plan), plan.optimal) == (expected, True)
+    assert len(plan.left_findings) == (not expected)
+
+
+def test_a_vm_that_is_off_is_left_by_all_that_run_and_these_by_one_another() -> None:
+    on = {"n1": "h1", "n2": "h1", "n3": "h1"}
+    pods = [a_pod(f"db-{at}").labels(app="db").apart(APART).on(f"n{at}") for at in (1, 2, 3)]
+    site = a_site(*nodes(*on), *pods, on=on, hosts=list(SITE.hosts.values()), clusters=[Cluster("C0")])
+    plan = repair(with_vm(site, "vm-n3", power="off"), Options())
+    assert moves(plan) == [("n1", "esx-1", "esx-2"), ("n2", "esx-1", "esx-3")]
+    assert (plan.optimal, plan.left_findings) == (True, [])
+
+
 def test_a_rule_that_a_person_wrote_keeps_vms_apart_all_the_same() -> None:
     site = with_host(SITE, "h2", state="maintenance")
     site = with_rules(site, DrsRule("by-hand", "anti-affinity", ["vm-n1", "vm-n3"], cluster="C0"))
@@ -227,6 +252,14 @@ def test_a_quorum_on_one_host_is_parted() -> None:
     plan = repair(site, Options())
     assert moves(plan) == [("n1", "esx-1", "esx-2")]
     assert [one.severity for one in plan.resolved_findings] == ["quorum"]
+
+
+@pytest.mark.parametrize(("off", "goes"), [("vm-n1", "n2"), ("vm-n2", "n1")])
+def test_a_member_whose_vm_is_off_counts_and_one_that_runs_leaves(off: str, goes: str) -> None:
+    masters = [a_node(name).labels({"node-role.kubernetes.io/control-plane": ""}) for name in ("n1", "n2", "n3")]
+    site = a_site(*masters, on={"n1": "h1", "n2": "h1", "n3": "h3"}, hosts=list(SITE.hosts.values()))
+    plan = repair(with_vm(site, off, power="off"), Options())
+    assert (moves(plan), plan.optimal) == ([(goes, "esx-1", "esx-2")], True)
 
 
 def test_only_what_is_asked_for_is_repaired() -> None:
