@@ -160,7 +160,7 @@ def _fail(world: World, step: s.Fail) -> None:
     world.step += 1
     named = [world.target(one).partition("/") for one in step.targets]
     lost = {world.node(name) for kind, _, name in named if kind == s.NODE}
-    dead = [world.host(name) for kind, _, name in named if kind == s.HOST]
+    dead = list(dict.fromkeys(world.host(name) for kind, _, name in named if kind == s.HOST))
     world.set_hosts(dead, DISCONNECTED)
     hosts = world.fleet.hosts(world.snapshot)
     moves = hosts.restart(dead) if step.ha else [(vm, None) for ref in dead for vm in hosts.on[ref]]

@@ -53,7 +53,7 @@ class Hosts:
                 self._rules[vm_ref].append(rule)
 
     def at(self, snapshot: Snapshot) -> "Hosts":
-        """The same to count on from, in a snapshot of the same VMs and rules in which hosts are in other states."""
+        """The same to count on from, in a snapshot of the same VMs, rules and hosts, these in other states."""
         found = copy(self)
         found._snapshot, found._place, found._used = snapshot, dict(self._place), dict(self._used)
         return found
@@ -64,27 +64,20 @@ class Hosts:
 
     def restart(self, dead: Iterable[str]) -> Moves:
         """vSphere HA: the VMs of dead hosts start elsewhere. A rule that is not mandatory may be broken, as HA does."""
-        moves: Moves = []
-        for ref in sorted(dead, key=self._name):
-            host = self._snapshot.hosts[ref]
-            if self._cluster_has(host, "ha"):
-                moves += self._move_all(ref, soft=True)
-            else:
-                moves += [(vm, None) for vm in _in_order(self.on[ref])]
-        return moves
+        return self._move_all(dead, "ha", soft=True)
 
     def evacuate(self, ref: str) -> Moves:
         """DRS: the VMs of a host move away. No anti-affinity rule is broken for it; without DRS nobody moves them."""
-        if not self._cluster_has(self._snapshot.hosts[ref], "drs"):
-            return [(vm, None) for vm in _in_order(self.on[ref])]
-        return self._move_all(ref, soft=False)
+        return self._move_all([ref], "drs", soft=False)
 
-    def _move_all(self, ref: str, soft: bool) -> Moves:
-        moves: Moves = []
-        for vm in _in_order(self.on[ref]):
+    def _move_all(self, refs: Iterable[str], feature: str, soft: bool) -> Moves:
+        """All leave their hosts at once, and go to others one after another; nobody where the feature is off."""
+        leaving = sorted(((vm, ref) for ref in refs for vm in self.on[ref]), key=_largest_first)
+        for vm, ref in leaving:
             self._put(vm, ref, -1)
-        for vm in _in_order(self.on[ref]):
-            target = self._best(vm, ref, soft)
+        moves: Moves = []
+        for vm, ref in leaving:
+            target = self._best(vm, ref, soft) if self._cluster_has(self._snapshot.hosts[ref], feature) else None
             if target is not None:
                 self._put(vm, target, 1)
             moves.append((vm, target))
@@ -138,9 +131,6 @@ class Hosts:
         cluster = self._snapshot.clusters.get(host.cluster)
         return cluster is None or bool(getattr(cluster, feature))
 
-    def _name(self, ref: str) -> str:
-        return self._snapshot.hosts[ref].name
-
 
 class Fleet:
     """Who runs where, worked out once for all plans that begin at one snapshot, and kept until another one asks."""
@@ -152,7 +142,12 @@ class Fleet:
     def hosts(self, snapshot: Snapshot) -> Hosts:
         """The hosts and what runs on them now, to count on from."""
         known = self._hosts
-        if known is None or known[0].vms is not snapshot.vms or known[0].rules is not snapshot.rules:
+        if (
+            known is None
+            or known[0].vms is not snapshot.vms
+            or known[0].rules is not snapshot.rules
+            or not _are_the_same(snapshot.hosts, known[0].hosts)
+        ):
             known = self._hosts = snapshot, Hosts(snapshot)
         return known[1].at(snapshot)
 
@@ -172,6 +167,15 @@ def _nodes_of(snapshot: Snapshot) -> Mapping[str, list[str]]:
     return found
 
 
-def _in_order(vms: Iterable[Vm]) -> list[Vm]:
-    """The largest first, as it has the fewest places to go."""
-    return sorted(vms, key=lambda vm: (-vm.memory_mib, -vm.cpus, vm.name, vm.ref))
+def _largest_first(leaving: tuple[Vm, str]) -> tuple[int, int, str, str]:
+    """As it has the fewest places to go."""
+    vm, _ = leaving
+    return -vm.memory_mib, -vm.cpus, vm.name, vm.ref
+
+
+def _are_the_same(hosts: Mapping[str, Host], before: Mapping[str, Host]) -> bool:
+    """Whether no host came, and none has another name or cluster; its state may be another."""
+    return hosts.keys() == before.keys() and all(
+        host is before[ref] or (host.name, host.cluster) == (before[ref].name, before[ref].cluster)
+        for ref, host in hosts.items()
+    )

@@ -183,6 +183,37 @@ def test_hosts_that_fail_at_once_restart_nothing_on_one_another() -> None:
     assert vm_moves(after) == ["1 n1 esx-h1>esx-h2", "2 n1 esx-h2>esx-h3", "2 n2 esx-h2>esx-h3"]
 
 
+def test_vms_of_hosts_that_fail_at_once_start_together_where_a_rule_must_be_kept() -> None:
+    made = site(THREE, rules=[rule("affinity", "n1", "n2", mandatory=True)])
+    document = what_if(made, Options(), [Fail(("host/esx-h1", "host/esx-h2"))]).document
+    assert vm_moves(document) == ["1 n1 esx-h1>esx-h3", "1 n2 esx-h2>esx-h3"]
+
+
+def test_of_hosts_that_fail_at_once_the_largest_vm_starts_first() -> None:
+    made = site({"n1": "h1", "n3": "h3"}, vms=[Vm(name="db", id="vm-9", host="h2", memory_mib=48 * GIB)])
+    document = what_if(made, Options(), [Fail(("host/esx-h1", "host/esx-h2"))]).document
+    assert vm_moves(document) == ["1 db esx-h2>esx-h3"]  # 64 GiB are full then, and n1 stays down
+
+
+def test_a_host_that_is_named_twice_fails_once() -> None:
+    document = what_if(site(THREE), Options(), [Fail(("host/esx-h1", "host/h1"))]).document
+    assert (vm_moves(document), moves(document)) == (["1 n1 esx-h1>esx-h2"], [])
+
+
+@pytest.mark.parametrize(
+    ("added", "moved"),
+    [
+        pytest.param(host("h4"), ["3 n2 esx-h2>esx-h4"], id="a new one takes VMs"),
+        pytest.param(host("h3", cluster="C1"), [], id="one that is in another cluster now takes none"),
+    ],
+)
+def test_hosts_that_a_plan_adds_count_in_the_next_failure(added: Host, moved: list[str]) -> None:
+    made = site({"n2": "h2", "n3": "h3"}, hosts=[host("h1"), host("h2"), host("h3", 16)])
+    inventory = with_parts(a_site(), hosts={added.id: added}, vsphere=True)
+    document = what_if(made, Options(), [Fail(("host/h1",)), Add(inventory, {}), Fail(("host/h2",))]).document
+    assert vm_moves(document) == moved
+
+
 # ----------------------------------------------------------------------------------------------------- maintenance mode
 def test_maintenance_moves_vms_and_no_pod() -> None:
     document = tried(site(THREE, a_pod("a").on("n1").owned_by("ReplicaSet/w")), "maintain host/esx-h1")
