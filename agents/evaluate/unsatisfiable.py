@@ -206,7 +206,7 @@ def _clique(graph: VmGraph, edge: Edge) -> int:
     rows = graph.adjacency([edge])
     kept = 0
     for at in bits(clique):
-        if kept & ~rows[at] == 0:
+        if rows[at] and kept & ~rows[at] == 0:  # one outside the key's domains is apart from nobody
             kept |= 1 << at
     return kept
 

@@ -245,6 +245,17 @@ def test_more_replicas_than_usable_hosts_keep_as_many_apart_as_fit_and_are_found
     )
 
 
+@pytest.mark.parametrize("outside", [1, 3, 5])
+def test_a_machine_without_the_key_hides_no_group_that_is_too_large(outside):
+    made = [a_node(f"n{at}") if at == outside else a_node(f"n{at}").zone(f"z{at}") for at in range(1, 6)]
+    pods = [db(at, f"n{at}", ZONE) for at in range(1, 6)]
+    site = a_site(*made, *pods, on=one_a_host(3) | {"n4": "h1", "n5": "h2"}, hosts=FOUR_HOSTS[:3])
+    _, (finding,) = desired_rules(site, Options())
+    assert finding.reason == REASON_TOO_MANY
+    assert [finding.pod, *finding.peers] == [f"shop/db-{at}" for at in range(1, 6) if at != outside]
+    assert [one for one in check(site, Options()).findings if one.severity == "unsatisfiable"] == [finding]
+
+
 def test_two_groups_too_large_for_the_hosts_with_one_first_pod_are_one_finding():
     gold = {"tier": "gold"}
     site = a_site(
