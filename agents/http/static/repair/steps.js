@@ -50,7 +50,7 @@ export function maintenanceSteps(store, answer) {
     })),
     sceneAt(number) {
       const done = answer.waves.slice(0, number);
-      const away = (done.at(-1)?.hosts ?? []).map((name) => ({ maintain: name }));
+      const away = (done.at(-1)?.hosts ?? []).map((name) => ({ maintain: `host/${name}` }));
       const vmMoves = done.flatMap((wave) => wave.vmMoves);
       return outcomeOf(store, away, { vmMoves, moves: [], pending: {}, resolvedFindings: [], newFindings: [], notJudged: answer.notJudged });
     },

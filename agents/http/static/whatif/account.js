@@ -15,6 +15,8 @@ function sorted(answer) {
   const down = new Set(Object.keys(answer.pending));
   const died = (finding) => [finding.pod, ...(finding.peers ?? [])].some((pod) => down.has(pod));
   return {
+    moved: answer.vmMoves.filter((move) => move.to),
+    stuck: answer.vmMoves.filter((move) => !move.to),
     waiting: pending.filter(([, reasons]) => !isDown(reasons)),
     lost: pending.filter(([, reasons]) => isDown(reasons)),
     mended: answer.resolvedFindings.filter((finding) => !died(finding)),
@@ -23,9 +25,10 @@ function sorted(answer) {
 }
 
 export function figures(answer) {
-  const { waiting, lost, mended, died } = sorted(answer);
+  const { moved, stuck, waiting, lost, mended, died } = sorted(answer);
   const parts = [
-    [answer.vmMoves.filter((move) => move.to).length, "VM", "on another host"],
+    [stuck.length, "VM", "cannot move; the host does not enter maintenance", true],
+    [moved.length, "VM", "on another host"],
     [answer.moves.length, "pod", "on another node"],
     [waiting.length, "pod", "without a node", true],
     [lost.length, "pod", "down, and made anew nowhere", true],
@@ -45,13 +48,14 @@ export function account(answer, open) {
   const why = (reasons) => Object.entries(reasons).map(([reason, number]) => (number ? `${number} × ${reason}` : reason)).join("; ");
   const down = ([pod, reasons]) => el("li", {}, link("pod", pod), el("span", { class: "message" }, why(reasons)));
   const found = (finding) => el("li", {}, el("span", { class: "item-head" }, severityTag(finding.severity), el("span", { class: "rule" }, finding.rule)), el("span", { class: "message" }, finding.message));
-  const { waiting, lost, mended, died } = sorted(answer);
+  const { moved, stuck, waiting, lost, mended, died } = sorted(answer);
   return [
+    part("VMs that cannot move", stuck.map((move) => el("li", {}, `${move.vm} stays on ${move.from}: no other host can take it (room, a DRS rule, or DRS is off)`))),
     part("New findings", answer.newFindings.map(found)),
     part("Without a node", waiting.map(down)),
     part("Down, and made anew nowhere", lost.map(down)),
     part("Held by disruption budgets", answer.blocked.map((each) => el("li", {}, link("pod", each.pod), el("span", { class: "message" }, each.budgets.join(", "))))),
-    part("VMs that move", answer.vmMoves.map((move) => el("li", {}, `${move.vm}: ${move.from} → ${move.to ?? "nowhere: no host can take it"}`))),
+    part("VMs that move", moved.map((move) => el("li", {}, `${move.vm}: ${move.from} → ${move.to}`))),
     part("Pods that move", answer.moves.map((move) => el("li", {}, link("pod", move.pod), el("span", { class: "message" }, `${move.from ?? "no node"} → ${move.to} (${move.reason})`)))),
     part("Findings that are mended", mended.map(found)),
     part("Findings gone with pods that are down", died.map(found)),

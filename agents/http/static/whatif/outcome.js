@@ -10,13 +10,14 @@ export function outcomeOf(store, steps, answer) {
   const pods = new Map(store.pods);
   const byName = new Map([...hosts.values()].map((host) => [host.name, host]));
   const marks = { pods: new Set(), nodes: new Set() };
-  for (const step of steps) suffer(step, hosts, nodes, byName);
+  const stuck = answer.vmMoves.filter((move) => !move.to); // they stay where they are
+  for (const step of steps) suffer(step, store, hosts, nodes, stuck);
   for (const move of answer.vmMoves) {
     const node = [...nodes.values()].find((each) => (each.vm || each.name) === move.vm && hosts.get(each.host)?.name === move.from);
-    if (!node) continue;
     const host = byName.get(move.to);
-    nodes.set(node.name, host ? { ...node, host: host.id, lost: false } : { ...node, lost: true });
-    if (host) marks.nodes.add(node.name);
+    if (!node || !host) continue;
+    nodes.set(node.name, { ...node, host: host.id, lost: false });
+    marks.nodes.add(node.name);
   }
   for (const move of answer.moves) {
     pods.set(move.pod, { ...(pods.get(move.pod) ?? { name: move.pod, workload: "", phase: "Running", ready: true }), node: move.to, phase: "Running", ready: true });
@@ -35,15 +36,16 @@ export function outcomeOf(store, steps, answer) {
   return scene;
 }
 
-/** What a step does to its own target. */
-function suffer(step, hosts, nodes, byName) {
+/** What a step does to its own target: `host/NAME`, `node/NAME`, or a node's bare name. */
+function suffer(step, store, hosts, nodes, stuck) {
   const [[kind, value]] = Object.entries(step);
   const slash = value.indexOf("/");
-  const [what, name] = kind === "fail" ? [value.slice(0, slash), value.slice(slash + 1)] : [kind === "maintain" ? "host" : "node", value];
+  const [what, name] = slash < 0 ? ["node", value] : [value.slice(0, slash), value.slice(slash + 1)];
   if (what === "host") {
-    const host = byName.get(name);
+    const host = hosts.get(store.hostNamed(name));
     if (!host) return;
-    hosts.set(host.id, kind === "fail" ? { ...host, lost: true } : { ...host, state: "maintenance" });
+    if (kind === "fail") hosts.set(host.id, { ...host, lost: true });
+    else if (!stuck.some((move) => move.from === host.name)) hosts.set(host.id, { ...host, state: "maintenance" });
     if (kind === "fail") for (const node of nodes.values()) if (node.host === host.id) nodes.set(node.name, { ...node, lost: true });
     return;
   }
