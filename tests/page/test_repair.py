@@ -13,7 +13,7 @@ from support.sites.shown import ShownSite
 
 from underhost.agents.evaluate.check import check
 from underhost.agents.sinks.maintenance.run import MaintenanceRun, MaintenanceTerms
-from underhost.agents.site.snapshot import Options
+from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.agents.whatif.maintenance import Chosen
 from underhost.schemas.records import FindingEvent
 from underhost.schemas.vsphere import Host
@@ -142,6 +142,18 @@ def test_what_stays_is_told_with_its_reason(visits: Visits, shown: ShownSite) ->
     expect(account).to_contain_text("no evictions are asked for")
     expect(account).to_contain_text("one more host in vSphere cluster C0")
     expect(page.locator("#steps")).to_be_hidden()
+
+
+@pytest.mark.parametrize(
+    ("picture", "said"),
+    [pytest.param(SITE, "2 vMotions (8.0 GiB)", id="known"), pytest.param(PICTURE, "2 vMotions", id="not known")],
+)
+def test_the_memory_that_moves_is_told_where_it_is_known(
+    visits: Visits, shown: ShownSite, picture: Snapshot, said: str
+) -> None:
+    shown.put(picture, *found())
+    page = visits.open(shown.address, path="?plan=repair")
+    expect(page.locator("#banner .figures span").first).to_have_text(said)
 
 
 def test_rolling_maintenance_is_shown_wave_by_wave(visits: Visits, site: ShownSite) -> None:

@@ -52,7 +52,8 @@ def summary(plan: RepairPlan) -> str:
         return "nothing to repair"
     said = []
     if cost.vmotions:
-        said.append(f"{counted(cost.vmotions, 'vMotion')} ({cost.memory_mib / 1024:.1f} GiB)")
+        copied = f" ({cost.memory_mib / 1024:.1f} GiB)" if cost.memory_mib else ""  # 0: the inventory does not say it
+        said.append(counted(cost.vmotions, "vMotion") + copied)
     if cost.evictions:
         said.append(counted(cost.evictions, "eviction"))
     ends = f"{counted(len(plan.resolved_findings), 'finding')} resolved"

@@ -6,9 +6,9 @@ import { count, el, leftOut } from "../basics/text.js";
 /** What a repair costs and leaves. */
 export function repairFigures({ steps, objective, resolvedFindings, optimal }) {
   if (!steps.length && !objective.findingsLeft) return [el("span", {}, "Nothing is to be repaired.")];
-  const gigabytes = (objective.memoryMiB / 1024).toFixed(1);
+  const copied = objective.memoryMiB ? ` (${(objective.memoryMiB / 1024).toFixed(1)} GiB)` : ""; // 0: the inventory does not say it
   return figures([
-    [objective.vmotions, `${count(objective.vmotions, "vMotion")} (${gigabytes} GiB)`],
+    [objective.vmotions, `${count(objective.vmotions, "vMotion")}${copied}`],
     [objective.evictions, count(objective.evictions, "eviction")],
     [resolvedFindings.length, `${count(resolvedFindings.length, "finding")} resolved`],
     [objective.findingsLeft, `${count(objective.findingsLeft, "finding")} left`, true],
