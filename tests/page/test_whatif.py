@@ -75,3 +75,20 @@ def test_the_nodes_of_a_host_that_fails_are_lost_where_nothing_restarts_them(vis
     shown.put(a_pair(n1="h1", n2="h2"))
     page = visits.open(shown.address, path="?plan=fail+host/h1+--no-ha")
     expect(flags_of(page, "esx-h1")).to_have_text(["lost", "lost"])
+
+
+def test_an_outcome_says_what_was_not_judged(visits: Visits, shown: ShownSite) -> None:
+    shown.put(a_site(*nodes("n1", "n2"), a_pod("web-0").on("n1"), site="prod"))
+    page = visits.open(shown.address, path="?plan=drain+n2")
+    expect(page.locator("#banner .figures")).to_have_text("Nothing would change.")
+    expect(page.locator("#account .note")).to_have_text("Not judged: PhysicalHost (no inventory)")
+
+
+def test_a_ranking_says_what_was_not_judged(visits: Visits, shown: ShownSite) -> None:
+    shown.put(a_pair(n1="h1", n2="h2", n3=""))
+    page = visits.open(shown.address, path="?tab=whatif")
+    page.click("#whatif .more")
+    expect(page.locator("#whatif .ranks li")).to_have_count(2)
+    expect(page.locator("#whatif .note").last).to_have_text(
+        "Not judged: PhysicalHost on 1 node (their hosts are not known)"
+    )

@@ -79,3 +79,9 @@ export function leftOut({ notJudged }) {
   const grouped = (what) => what.replace(/\d{4,}(?= [a-z]+s\b)/g, (count) => written(Number(count)));
   return notJudged.length ? clean(`Not judged: ${notJudged.map(({ what, why }) => `${grouped(what)} (${why})`).join(", ")}`) : "";
 }
+
+/** The same as a note beside a plan; null where all was judged. */
+export function unjudged(answer) {
+  const said = leftOut(answer);
+  return said ? el("p", { class: "note doubt" }, said) : null;
+}

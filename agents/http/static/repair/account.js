@@ -1,7 +1,7 @@
 // A plan in words: in figures for the banner, in full for the side of the map.
 
 import { severityTag } from "../basics/severities.js";
-import { count, el, leftOut } from "../basics/text.js";
+import { count, el, unjudged } from "../basics/text.js";
 
 /** What a repair costs and leaves. */
 export function repairFigures({ steps, objective, resolvedFindings, optimal }) {
@@ -60,7 +60,7 @@ export function repairNotes(answer) {
     part("What stays, and why", answer.unrepairable.map(stays)),
     part("New findings", answer.newFindings.map((each) => el("li", {}, found(each)))),
     part("Findings that end", answer.resolvedFindings.map((each) => el("li", {}, found(each)))),
-    el("p", { class: "note" }, leftOut(answer)),
+    unjudged(answer),
   ];
 }
 
@@ -70,7 +70,7 @@ export function maintenanceNotes(answer) {
   return [
     part("Cannot be emptied", answer.blocked.map(cannot)),
     part("New findings after some wave", answer.newFindings.map((each) => el("li", {}, found(each)))),
-    el("p", { class: "note" }, leftOut(answer)),
+    unjudged(answer),
   ];
 }
 

@@ -2,7 +2,7 @@
 
 import { icon } from "../basics/icons.js";
 import { severityTag } from "../basics/severities.js";
-import { count, el, written } from "../basics/text.js";
+import { count, el, unjudged, written } from "../basics/text.js";
 
 const SHOWN = 60;
 
@@ -60,5 +60,6 @@ export function account(answer, open) {
     part("Findings that are mended", mended.map(found)),
     part("Findings gone with pods that are down", died.map(found)),
     part("Disruption budgets used", Object.entries(answer.budgets).map(([budget, use]) => el("li", {}, `${budget}: ${use.used} of ${use.allowedBefore} allowed`))),
+    unjudged(answer),
   ];
 }

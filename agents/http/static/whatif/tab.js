@@ -2,7 +2,7 @@
 // worker tries the plan on its own picture of the site, of now or of a moment of the past.
 
 import { icon } from "../basics/icons.js";
-import { count, el, fill, natural } from "../basics/text.js";
+import { count, el, fill, natural, unjudged } from "../basics/text.js";
 import { account, figures } from "./account.js";
 import { Asking } from "./asking.js";
 import { outcomeOf } from "./outcome.js";
@@ -57,7 +57,7 @@ export class WhatIf {
       this.scene().hosts.size > 0 && [
         el("h2", { class: "sub" }, "Which host's failure would hurt most?"),
         el("button", { type: "button", class: "more", on: { click: () => this.#rank() } }, this.#ranking ? "Simulate again" : "Simulate the failure of each host alone"),
-        this.#ranking && this.#ranks(),
+        this.#ranking && [this.#ranks(), unjudged(this.#ranking)],
       ],
     );
   }
@@ -102,14 +102,14 @@ export class WhatIf {
   async #rank() {
     const answer = await this.#asking.ask("whatif", "Simulating the failure of every host, one at a time…", { each: "host", ha: true });
     if (answer) {
-      this.#ranking = answer.items;
+      this.#ranking = answer;
       this.draw();
     }
   }
 
   #ranks() {
     const [fails] = PLANS;
-    return el("ol", { class: "list ranks" }, this.#ranking.slice(0, SHOWN).map((each) => {
+    return el("ol", { class: "list ranks" }, this.#ranking.items.slice(0, SHOWN).map((each) => {
       const name = each.target.slice(each.target.indexOf("/") + 1);
       const hurts = [
         [Object.keys(each.pending).length, "pod", "without a node"],
