@@ -144,6 +144,22 @@ def test_what_stays_is_told_with_its_reason(visits: Visits, shown: ShownSite) ->
     expect(page.locator("#steps")).to_be_hidden()
 
 
+def test_what_was_picked_is_still_picked_after_its_plan(visits: Visits, site: ShownSite) -> None:
+    page = visits.open(site.address, path="?tab=repair")
+    page.uncheck("#repair-evictions")
+    page.select_option("#repair select", "maintain --cluster C0")
+    for number, title in enumerate(("A repair", "Maintenance of hosts in turn")):
+        page.click(f"#repair .act >> nth={number}")
+        expect(page.locator("#banner .if")).to_have_text(title)
+        page.click("#banner button")
+        page.click("#tab-repair")
+    expect(page.locator("#repair-evictions")).not_to_be_checked()
+    expect(page.locator("#repair select")).to_have_value("maintain --cluster C0")
+    page.click("#repair .act >> nth=0")
+    expect(page.locator("#banner .if")).to_have_text("A repair")
+    assert query(page) == "?plan=repair+--no-evictions"
+
+
 @pytest.mark.parametrize(
     ("picture", "said"),
     [pytest.param(SITE, "2 vMotions (8.0 GiB)", id="known"), pytest.param(PICTURE, "2 vMotions", id="not known")],

@@ -92,3 +92,18 @@ def test_a_ranking_says_what_was_not_judged(visits: Visits, shown: ShownSite) ->
     expect(page.locator("#whatif .note").last).to_have_text(
         "Not judged: PhysicalHost on 1 node (their hosts are not known)"
     )
+
+
+def test_what_was_picked_is_still_picked_after_its_plan(visits: Visits, shown: ShownSite) -> None:
+    shown.put(a_pair(n1="h1", n2="h2"))
+    page = visits.open(shown.address, path="?tab=whatif")
+    page.select_option("#whatif select", label="drain node")
+    page.fill("#whatif input", "n2")
+    page.click("#whatif .try .act")
+    expect(page.locator("#banner .if")).to_have_text("If node n2 is drained")
+    page.click("#banner button")
+    page.click("#tab-whatif")
+    expect(page.locator("#whatif select option:checked")).to_have_text("drain node")
+    expect(page.locator("#whatif input")).to_have_value("n2")
+    expect(page.locator("#whatif-names option")).to_have_count(2)
+    assert page.locator("#whatif-names option").first.get_attribute("value") == "n1"

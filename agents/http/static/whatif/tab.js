@@ -22,6 +22,9 @@ export class WhatIf {
   constructor(root, { scene, site, plan, open, shown }) {
     Object.assign(this, { root, scene, site, plan, open, shown });
     this.offered = false;
+    this.what = el("select", { "aria-label": "What happens", "data-key": "what", on: { change: () => this.#offerNames() } }, PLANS.map((plan, at) => el("option", { value: at }, nameOf(plan))));
+    this.names = el("datalist", { id: "whatif-names" });
+    this.name = el("input", { list: "whatif-names", "aria-label": "Which", placeholder: "name", required: true, autocomplete: "off", spellcheck: "false" });
     this.#asking = new Asking({ scene, site, draw: () => this.draw() });
   }
 
@@ -37,21 +40,17 @@ export class WhatIf {
 
   /** The tab: a plan to choose, and the hosts ranked by what their failure means. */
   draw() {
-    const what = el("select", { "aria-label": "What happens", "data-key": "what", on: { change: () => this.#names(chosen(), names) } }, PLANS.map((plan, at) => el("option", { value: at }, nameOf(plan))));
-    const chosen = () => PLANS[Number(what.value)];
-    const names = el("datalist", { id: "whatif-names" });
-    const name = el("input", { list: "whatif-names", "aria-label": "Which", placeholder: "name", required: true, autocomplete: "off", spellcheck: "false" });
-    this.#names(chosen(), names);
+    this.#offerNames();
     const submit = (event) => {
       event.preventDefault();
-      this.#choose(chosen(), name.value.trim());
+      this.#choose(this.#plan, this.name.value.trim());
     };
     const { busy, error } = this.#asking;
     const when = this.scene().moment === null ? "" : " Plans are tried on the site as it was at the moment that the slider shows.";
     fill(
       this.root,
       el("p", { class: "note" }, `Simulate what a failure, a drain or maintenance would do. It is worked out on a copy; nothing is changed.${when}`),
-      el("form", { class: "try", on: { submit } }, what, name, names, el("button", { class: "act" }, icon("play"), "Simulate")),
+      el("form", { class: "try", on: { submit } }, this.what, this.name, this.names, el("button", { class: "act" }, icon("play"), "Simulate")),
       busy && el("p", { class: "note", role: "status" }, busy),
       error && el("p", { class: "note bad", role: "alert" }, error),
       this.scene().hosts.size > 0 && [
@@ -62,9 +61,14 @@ export class WhatIf {
     );
   }
 
-  #names(plan, list) {
-    const all = plan.kind === "host" ? [...this.scene().hosts.values()] : [...this.scene().nodes.values()];
-    fill(list, all.map((each) => each.name).sort(natural).slice(0, 2000).map((value) => el("option", { value })));
+  /** The plan that is picked. */
+  get #plan() {
+    return PLANS[Number(this.what.value)];
+  }
+
+  #offerNames() {
+    const all = this.#plan.kind === "host" ? [...this.scene().hosts.values()] : [...this.scene().nodes.values()];
+    fill(this.names, all.map((each) => each.name).sort(natural).slice(0, 2000).map((value) => el("option", { value })));
   }
 
   #choose(plan, name) {
