@@ -2,10 +2,11 @@
 
 from typing import Any
 
+import pytest
 from playwright.sync_api import expect
 from support.processes.browser import PHONE, Visits
 from support.sites.big import big_site, shared_hosts
-from support.sites.shop import SHARED, a_shop
+from support.sites.shop import DRIFTED, SHARED, a_shop
 from support.sites.shown import ShownSite
 
 
@@ -75,6 +76,21 @@ def test_one_element_of_the_map_is_in_the_tab_order(visits: Visits, shown: Shown
     expect(page.locator("#map [tabindex='0']")).to_have_count(1)
     levels = page.locator(".host [role=treeitem]").evaluate_all("all => [...new Set(all.map(e => e.ariaLevel))]")
     assert levels == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        pytest.param("?finding=gone", id="a finding that has ended"),
+        pytest.param("?finding=f1&severity=drift", id="a finding that the filter leaves out"),
+        pytest.param("?finding=f2", id="a finding that is listed"),
+        pytest.param("", id="none"),
+    ],
+)
+def test_one_finding_is_in_the_tab_order_whichever_is_chosen(visits: Visits, shown: ShownSite, link: str) -> None:
+    shown.put(a_shop(), SHARED, DRIFTED)
+    page = visits.open(shown.address, path=link)
+    expect(page.locator("#findings .item[tabindex='0']")).to_have_count(1)
 
 
 def test_the_theme_is_the_systems_until_it_is_chosen_and_then_kept(visits: Visits, shown: ShownSite) -> None:

@@ -87,7 +87,9 @@ export class Findings {
     this.#options(all);
     const listed = shown.slice(0, this.#limit);
     const far = shown.slice(this.#limit).find((finding) => finding.id === this.chosen); // a link may name any
-    fill(this.list, [...listed, far].filter(Boolean).map((finding, at) => this.#item(finding, at === 0)), this.#more(shown.length));
+    const items = [...listed, far].filter(Boolean);
+    const entry = items.find((finding) => finding.id === this.chosen) ?? items[0]; // the one in the tab order
+    fill(this.list, items.map((finding) => this.#item(finding, finding === entry)), this.#more(shown.length));
     const filtered = shown.length < all.length;
     fill(this.note, this.#says(all, shown, filtered));
     this.note.classList.toggle("good", scene.clear);
@@ -143,13 +145,13 @@ export class Findings {
     );
   }
 
-  #item(finding, first) {
+  #item(finding, entry) {
     const chosen = finding.id === this.chosen;
     const pods = [finding.pod, ...(finding.peers ?? [])].filter(Boolean);
     const focused = document.activeElement?.dataset?.finding === finding.id;
     const button = el(
       "button",
-      { type: "button", class: "item", "aria-pressed": String(chosen), tabindex: chosen || (first && !this.chosen) ? 0 : -1, "data-finding": finding.id, on: { click: () => this.choose(chosen ? "" : finding.id) } },
+      { type: "button", class: "item", "aria-pressed": String(chosen), tabindex: entry ? 0 : -1, "data-finding": finding.id, on: { click: () => this.choose(chosen ? "" : finding.id) } },
       el("span", { class: "item-head" }, severityTag(finding.severity), el("span", { class: "rule" }, finding.source ? `${finding.rule} · ${finding.source}` : finding.rule), timeOf(finding.firstSeen)),
       el("span", { class: "subject" }, this.#subject(finding, pods)),
       el("span", { class: "message" }, finding.message),
