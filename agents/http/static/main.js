@@ -115,6 +115,7 @@ function showSites({ features, sites }) {
 
 function showState({ state, text, reason }) {
   connection.show({ state, text, reason }, store.loaded);
+  entitle({ silent: state === "live" ? "" : text });
   if (state !== "paused") store.silent(state === "live" ? "" : reason, connection.since);
   if (state === "waiting" && !store.loaded) fill($("map"), el("p", { class: "note" }, `Waiting: ${reason}`));
 }
@@ -268,9 +269,18 @@ function draw(nodes) {
     each.textContent = scene.findings.size ? written(scene.findings.size) : "";
     each.className = grave ? "grave" : "";
   }
-  document.title = clean(`${grave ? "● " : ""}${site} · Underhost`);
+  entitle({ grave });
   search.find();
   relight();
+}
+
+const title = { grave: false, silent: "" };
+
+/** The tab's title: ● where a rule is broken; where nothing is followed, so that it may be old, why not. */
+function entitle(change) {
+  Object.assign(title, change);
+  const parts = [title.silent && `(${title.silent})`, title.grave && "●", [site, "Underhost"].filter(Boolean).join(" · ")];
+  document.title = clean(parts.filter(Boolean).join(" "));
 }
 
 /** What somebody has picked in the bar: how hosts are grouped, pods drawn and coloured, what is searched for. */
