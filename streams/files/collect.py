@@ -277,8 +277,10 @@ def _capacity(item: Item, shapes: Shapes) -> Raw:
 
 def _namespace(metadata: k8s.Metadata, _item: Item, _shapes: Shapes) -> k8s.Namespace:
     """With the label that the API server gives every namespace, whatever else is written there."""
-    labels = (_LABELS.decode(metadata.labels) or {}) | {NAME_LABEL: metadata.name}
-    return k8s.Namespace(replace(metadata, labels=k8s.raw(labels)))
+    labels = _LABELS.decode(metadata.labels) or {}
+    if labels.get(NAME_LABEL) != metadata.name:
+        metadata = replace(metadata, labels=k8s.raw(labels | {NAME_LABEL: metadata.name}))
+    return k8s.Namespace(metadata)
 
 
 def _service(metadata: k8s.Metadata, item: Item, shapes: Shapes) -> k8s.Service:

@@ -362,8 +362,8 @@ def a_budget(
 
 
 def a_namespace(name: str, **labels: str) -> NamespaceBuilder:
-    """A namespace with these labels."""
-    return NamespaceBuilder(name).labels(labels)
+    """A namespace with these labels, and the one with its name that every namespace of an API server has."""
+    return NamespaceBuilder(name).labels({**labels, "kubernetes.io/metadata.name": name})
 
 
 def a_service(key: str, **labels: str) -> ServiceBuilder:
