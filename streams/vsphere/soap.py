@@ -59,7 +59,7 @@ class SoapStub(SoapAdapter.SoapStubAdapter):  # type: ignore[misc]
         return connection
 
 
-class _Answers(SoapAdapter.SoapResponseDeserializer):  # type: ignore[misc]
+class _SoapAnswers(SoapAdapter.SoapResponseDeserializer):  # type: ignore[misc]
     """Reads an answer, whose outermost element is SOAP's envelope."""
 
     _is_soap = False
@@ -80,4 +80,4 @@ class _Answers(SoapAdapter.SoapResponseDeserializer):  # type: ignore[misc]
 
 
 # The stub makes one of these for each answer, by this name, and offers no other way to have another one.
-SoapAdapter.SoapResponseDeserializer = _Answers
+SoapAdapter.SoapResponseDeserializer = _SoapAnswers
