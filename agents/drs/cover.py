@@ -19,7 +19,7 @@ from underhost.agents.affinity.quorum import Quorum
 from underhost.agents.compiled.model import Model
 from underhost.agents.drs.asked import AskedByParty
 from underhost.agents.drs.cliques import bits, clique_cover, split
-from underhost.agents.drs.names import AFFINITY, ANTI_AFFINITY, rule_name
+from underhost.agents.drs.names import AFFINITY, ANTI_AFFINITY, numbered, rule_name
 from underhost.agents.drs.placed import Part, PlacedPods
 from underhost.agents.drs.quorums import QuorumVms, quorum_rules, quorum_vms
 from underhost.agents.drs.shares import TOGETHER, LeftOut, OwnedRule, owned, within_shares
@@ -179,19 +179,22 @@ class _Namer:
         """`applications`: `NAMESPACE.NAME` of each pod's."""
         self._site, self._graph, self._applications = site, graph, applications
         self._labels: dict[int, str] = {}
+        self._numbers: Counter[str] = Counter()  # the last of each label
         self._edges_on: defaultdict[int, list[int]] = defaultdict(list)
         for position, edge in enumerate(graph.edges):
             for at in bits(edge.owners | edge.matched):
                 self._edges_on[at].append(position)
 
     def rules(self, type_: str, wanted: Iterable[tuple[str, int]]) -> list[DrsRule]:
-        """The rules; a second one of a label is numbered."""
+        """The rules; a second one of a label is numbered, and leaves out a number that is another's label."""
         found = []
-        used: defaultdict[str, int] = defaultdict(int)
-        for label, mask in sorted(wanted, key=lambda item: (item[0], list(bits(item[1])))):
-            used[label] += 1
-            number = f".{used[label]}" if used[label] > 1 else ""
-            name = rule_name(self._site, f"{label}{number}")
+        ordered = sorted(wanted, key=lambda item: (item[0], list(bits(item[1]))))
+        self._numbers.update(dict.fromkeys((label for label, _ in ordered), 0))
+        for label, mask in ordered:
+            self._numbers[label] += 1
+            while self._numbers[label] > 1 and numbered(label, self._numbers[label]) in self._numbers:
+                self._numbers[label] += 1
+            name = rule_name(self._site, numbered(label, self._numbers[label]))
             vms = [self._graph.vms[at] for at in bits(mask)]
             found.append(DrsRule(name=name, type=type_, vms=vms, cluster=self._graph.name))
         return found

@@ -21,6 +21,11 @@ def rule_name(site: str, label: str) -> str:
     return f"{PREFIX}-{site}-{label}-{_hash(site, label)}"
 
 
+def numbered(label: str, number: int) -> str:
+    """The label of the first, second, ... rule of those that share one."""
+    return f"{label}.{number}" if number > 1 else label
+
+
 def owns(site: str, name: str) -> bool:
     """Whether a rule is this site's. The hash tells site `a` from site `a-b`, whose names begin alike."""
     start = f"{PREFIX}-{site}-"

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from underhost.agents.affinity.quorum import CONTROL_PLANE, ETCD, Quorum
-from underhost.agents.drs.names import ANTI_AFFINITY, rule_name
+from underhost.agents.drs.names import ANTI_AFFINITY, numbered, rule_name
 from underhost.agents.drs.shares import QUORUM_RULE
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.vsphere import DrsRule
@@ -55,7 +55,11 @@ def _groups(spare: int, vms: Mapping[str, int], usable: int) -> tuple[tuple[str,
 
 
 def quorum_rules(site: str, cluster: str, quorums: Iterable[QuorumVms], others: Sequence[DrsRule]) -> list[DrsRule]:
-    """The rules of one cluster. What another rule keeps apart needs none, and what one keeps together gets none."""
+    """The rules of one cluster. What another rule keeps apart needs none, and what one keeps together gets none.
+
+    A label says no kind, so that several quorums may have one: a name that is taken is numbered further.
+    """
+    taken = {one.name for one in others}
     apart = [set(one.vms) for one in others if one.type == ANTI_AFFINITY]
     together = [set(one.vms) for one in others if one.type != ANTI_AFFINITY]
     found = []
@@ -63,7 +67,9 @@ def quorum_rules(site: str, cluster: str, quorums: Iterable[QuorumVms], others: 
         for at, group in enumerate(groups):
             vms = set(group)
             if not any(vms <= one for one in apart) and not any(len(vms & one) > 1 for one in together):
-                number = f".{at + 1}" if at else ""
-                name = rule_name(site, f"{label}{number}")
+                number = at + 1
+                while (name := rule_name(site, numbered(label, number))) in taken:
+                    number += 1
+                taken.add(name)
                 found.append(DrsRule(name=name, type=ANTI_AFFINITY, vms=list(group), cluster=cluster))
     return found

@@ -397,7 +397,11 @@ def a_site(
         pods=_keyed(decoded, k8s.Pod),
         namespaces=_keyed(decoded, k8s.Namespace),
         services=_keyed(decoded, k8s.Service),
-        workloads={f"{one.kind}/{key}": one for key, one in _keyed(decoded, k8s.Workload).items()},
+        workloads={
+            f"{one.kind}/{one.metadata.namespace}/{one.metadata.name}": one
+            for one in decoded
+            if isinstance(one, k8s.Workload)
+        },
         budgets=_keyed(decoded, k8s.Budget),
         vms={f"vm-{node}": Vm(id=f"vm-{node}", name=node, host=host) for node, host in (on or {}).items()},
         hosts=named,

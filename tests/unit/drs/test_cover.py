@@ -256,6 +256,23 @@ def test_a_machine_without_the_key_hides_no_group_that_is_too_large(outside):
     assert [one for one in check(site, Options()).findings if one.severity == "unsatisfiable"] == [finding]
 
 
+def test_an_application_that_is_called_like_the_second_rule_of_another_keeps_its_name():
+    other = [a_pod(f"x-{at}").on(f"n{at}").labels(WEB).owned_by("StatefulSet/db.2") for at in (4, 5)]
+    site = a_site(
+        *nodes(5),
+        *(db(at, f"n{at}", "rack") for at in (1, 2, 3)),
+        *(pod.apart(term("rack", WEB)) for pod in other),
+        on=one_a_host(4) | {"n5": "h1"},
+        hosts=FOUR_HOSTS,
+    )
+    rules, _ = desired_rules(site, Options())
+    assert [(rule.name.rpartition("-")[0], rule.vms) for rule in rules] == [
+        ("underhost-default-shop.db", ["vm-n1", "vm-n3"]),
+        ("underhost-default-shop.db.2", ["vm-n4", "vm-n5"]),
+        ("underhost-default-shop.db.3", ["vm-n2", "vm-n3"]),
+    ]
+
+
 def test_two_groups_too_large_for_the_hosts_with_one_first_pod_are_one_finding():
     gold = {"tier": "gold"}
     site = a_site(

@@ -67,6 +67,38 @@ def test_which_vms_a_quorum_keeps_apart(objects: list[object], usable: int, expe
     assert rules_of(a_site(*objects, on=on, hosts=hosts(usable))) == expected
 
 
+def a_quorum(kind: str, name: str, *nodes: str):
+    pods = [a_pod(f"{kind.lower()}-{at}").on(node).owned_by(f"{kind}/{name}") for at, node in enumerate(nodes)]
+    return [a_workload(kind, name, len(nodes)).metadata(annotations={ANNOTATION: "true"}), *pods]
+
+
+def test_quorums_of_two_kinds_and_one_name_have_a_rule_each() -> None:
+    site = a_site(
+        *(a_node(f"n{at}") for at in range(1, 9)),
+        *a_quorum("ReplicaSet", "db", "n1", "n2", "n3", "n4", "n5"),
+        *a_quorum("StatefulSet", "db", "n6", "n7", "n8"),
+        on={f"n{at}": "h1" for at in range(1, 9)},
+        hosts=hosts(8),
+    )
+    assert rules_of(site) == [
+        ("shop.db.quorum", "vm-n1 vm-n3 vm-n5"),
+        ("shop.db.quorum.2", "vm-n2 vm-n4"),
+        ("shop.db.quorum.3", "vm-n6 vm-n7 vm-n8"),
+    ]
+
+
+def test_a_quorum_takes_no_name_of_an_application_that_is_called_like_its_rule() -> None:
+    away = [a_pod(f"x-{node}").on(node).labels(DB).owned_by("StatefulSet/db.quorum") for node in ("n4", "n5")]
+    site = a_site(
+        *(a_node(f"n{at}") for at in range(1, 6)),
+        *a_quorum("StatefulSet", "db", "n1", "n2", "n3"),
+        *(pod.apart(term(HOST, DB)) for pod in away),
+        on={f"n{at}": f"h{at}" for at in range(1, 6)},
+        hosts=hosts(5),
+    )
+    assert rules_of(site) == [("shop.db.quorum", "vm-n4 vm-n5"), ("shop.db.quorum.2", "vm-n1 vm-n2 vm-n3")]
+
+
 def test_members_in_other_vsphere_clusters_count_for_none_of_them() -> None:
     there = [Host(id=f"h{at}", name=f"esx-{at}", cluster=f"C{at}") for at in (1, 2, 3)]
     assert rules_of(a_site(*masters(3), on={"n1": "h1", "n2": "h2", "n3": "h3"}, hosts=there)) == []
