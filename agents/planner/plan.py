@@ -85,8 +85,9 @@ class _Repair:
             moved[at], now = self._moves(at, now.snapshot, most)
         evictions = self._evict(now)
         after = now.report if not evictions.steps else self._evaluator.update(evictions.snapshot)
-        moves = chain.from_iterable(self._of(at, one) for at, one in moved.items())
-        return Planned(self._document(moved, evictions, after), sorted(moves, key=lambda move: move.wave))
+        every = chain.from_iterable(self._of(at, one) for at, one in moved.items())
+        moves = sorted(every, key=lambda move: move.wave)
+        return Planned(self._document(moved, _steps(moves, evictions.steps), evictions, after), moves)
 
     def _fleets_of(self, model: Model, terms: Followed) -> list[VmCluster]:
         found = fleets_of(self._snapshot, model, self._asked.room, terms)
@@ -139,7 +140,9 @@ class _Repair:
         ]
 
     # -------------------------------------------------------------------------------------------------- the document
-    def _document(self, moved: Mapping[int, ClusterMoves], evictions: Evictions, after: Report) -> RepairPlan:
+    def _document(
+        self, moved: Mapping[int, ClusterMoves], steps: list[RepairStep], evictions: Evictions, after: Report
+    ) -> RepairPlan:
         known = {one.id for one in after.findings}
         before = {one.id for one in self._before.findings}
         left = self._left(after)
@@ -151,7 +154,7 @@ class _Repair:
         )
         bound = self._bound([one.bound for one in moved.values()], cost)
         return RepairPlan(
-            steps=self._steps(moved, evictions.steps),
+            steps=steps,
             objective=cost,
             lower_bound=bound,
             unrepairable=self._unrepairable(left, moved, evictions),
@@ -192,21 +195,6 @@ class _Repair:
             why_never(self._whole, pods[pod], terms) is None for pod in subjects(finding) if pod in pods
         )
 
-    def _steps(self, moved: Mapping[int, ClusterMoves], evicted: Sequence[Evicted]) -> list[RepairStep]:
-        """vMotions of all clusters side by side, then evictions."""
-        found: list[RepairStep] = []
-        moves = sorted(chain.from_iterable(self._of(at, one) for at, one in moved.items()), key=lambda move: move.wave)
-        last = max((move.wave for move in moves), default=0)
-        found += [
-            RepairStep(0, move.wave, VMOTION, move.from_name, move.to_name, move.because, vm=move.name)
-            for move in moves
-        ]
-        for one in sorted(evicted, key=lambda one: one.wave):
-            found.append(RepairStep(0, last + one.wave, EVICT, one.from_, one.to, [one.because], pod=one.pod))
-        for number, step in enumerate(found, 1):
-            step.step = number
-        return found
-
     def _of(self, at: int, moved: ClusterMoves) -> list[PlannedMove]:
         fleet, goals = self._fleets[at], self._of_fleet[at]
         return [
@@ -244,8 +232,7 @@ class _Repair:
                 met = [one for one in self._of_fleet[at] if one.met(fleet.at, final)]
                 conflict, helps = Explainer(fleet, met, self._goals).why(goal)
             if self._asked.most_vmotions is not None and conflict in ([], [NO_ORDER]) and place is not None:
-                conflict, helps = [], []
-                conflict.append(f"no more than {self._asked.most_vmotions} vMotions are asked for")
+                conflict, helps = [f"no more than {self._asked.most_vmotions} vMotions are asked for"], []
             if self._goals.reaches_out(finding):
                 conflict = [REACHES]
             why = evictions.why.get(finding.id, {})
@@ -268,6 +255,19 @@ class _Repair:
         silent = sum(not host.memory_mib for at in self._of_fleet for host in self._fleets[at].hosts)
         what = f"the room of {silent} host{'' if silent == 1 else 's'}"
         return [NotJudged(what, "the inventory does not say it")] if silent else []
+
+
+def _steps(moves: Sequence[PlannedMove], evicted: Sequence[Evicted]) -> list[RepairStep]:
+    """vMotions of all clusters side by side, then evictions."""
+    last = max((move.wave for move in moves), default=0)
+    found = [
+        RepairStep(0, move.wave, VMOTION, move.from_name, move.to_name, move.because, vm=move.name) for move in moves
+    ]
+    for one in sorted(evicted, key=lambda one: one.wave):
+        found.append(RepairStep(0, last + one.wave, EVICT, one.from_, one.to, [one.because], pod=one.pod))
+    for number, step in enumerate(found, 1):
+        step.step = number
+    return found
 
 
 def _because(step: VMotion, steps: Sequence[VMotion], goals: Sequence[Goal]) -> list[str]:
