@@ -218,7 +218,7 @@ class Repairs:
         ours = scheduler in self._terms.ours
         kinds: list[int] = []
         if self._everywhere and not ours:
-            best, kinds, is_safe = self._places.landings(candidate.pod)
+            best, kinds, is_safe = self._places.landings(candidate.pod, self._mates(candidate))
             if not is_safe or here in best:
                 return MAYBE_WORSE
         else:
@@ -244,6 +244,13 @@ class Repairs:
         to, self._snapshot, self._facts = found
         self._kept = None
         return Repair(candidate, to, choices)
+
+    def _mates(self, candidate: Candidate) -> Iterator[str]:
+        """The pods of its application."""
+        snapshot, namespace = self._snapshot, candidate.application.namespace
+        for key, pod in snapshot.pods.items():
+            if pod.metadata.namespace == namespace and application_of(snapshot, pod) == candidate.application:
+                yield key
 
     def _as_if(self, candidate: Candidate, node: str) -> tuple[Snapshot, frozenset[Fact]]:
         """The site, and what is broken there, with the candidate on this node."""

@@ -4,8 +4,8 @@ In: a compiled site, and a pod that is taken out in thought. Out: nodes. The pod
 yet to be made, so they are placed before it.
 """
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
@@ -87,8 +87,11 @@ class Places:
             _place(state, self._waiting)
             return _ranked(state, Plans(state).of(pod.cls), pod.request)
 
-    def landings(self, key: str) -> Landings:
-        """The nodes that the pod's scheduler may choose for it, itself taken out."""
+    def landings(self, key: str, mates: Iterable[str]) -> Landings:
+        """The nodes that the pod's scheduler may choose for it, itself taken out.
+
+        `mates` are the pods that must not be lost together with it: their number on a node of unknown host counts.
+        """
         pod, state = self.where(key), self.state
         with state.trial():
             state.add(pod.cls, pod.request, pod.node, -1)
@@ -96,14 +99,33 @@ class Places:
             plan = Plans(state).of(pod.cls)
             ranked = _ranked(state, plan, pod.request)
             shared = plan.conflicts(np.array(ranked, np.intp)) if ranked else None
-        topology, cls = self.model.topology, self.model.classes[pod.cls]
-        counted = {key for selector in cls.selectors for key, _ in selector.spread}
-        keys = sorted(counted | {key for key in self.model.options.host_keys if topology.is_host_key(key)})
         seen: dict[tuple[int, ...], int] = {}
-        for node in ranked:
-            seen.setdefault(tuple(topology.of(key).code_list[node] for key in keys), node)
+        for node, kind in zip(ranked, self._kinds(pod.cls, ranked, mates), strict=True):
+            seen.setdefault(kind, node)
         own = [pod.node] if pod.node in ranked else []
         return Landings(ranked, list(dict.fromkeys([*seen.values(), *own])), shared is None or not shared.any())
+
+    def _kinds(self, cls: int, nodes: Iterable[int], mates: Iterable[str]) -> Iterator[tuple[int, ...]]:
+        """What other pods count by, of each node: where it is the same, a pod of the class means the same to them."""
+        topology, running = self.model.topology, self.model.running
+        selectors = self.model.classes[cls].selectors
+        spread = {key for selector in selectors for key, _ in selector.spread}
+        keys = sorted(spread | {key for key in self.model.options.host_keys if topology.is_host_key(key)})
+        columns = [topology.of(key).code_list for key in keys]
+        wanting: defaultdict[str, set[int]] = defaultdict(set)
+        for selector in selectors:
+            for key, classes in selector.near.items():
+                wanting[key].update(classes)
+        for key, classes in sorted(wanting.items()):
+            # Where nobody wants such a pod near, one domain is as good as another.
+            codes = topology.of(key).code_list
+            wanted = {codes[running.node_at[at]] for one in classes for at in self.model.pods_of(one).tolist()}
+            columns.append([code if code in wanted else -1 for code in codes])
+        held = Counter(self.where(pod).node for pod in mates if pod in running.at)
+        hosts = None if topology.hosts is None else topology.hosts.code_list
+        for node in nodes:
+            is_place = hosts is None or hosts[node] < 0
+            yield *(codes[node] for codes in columns), held[node] if is_place else 0
 
 
 def _place(state: State, pods: Iterable[PendingPod]) -> None:
