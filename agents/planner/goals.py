@@ -1,7 +1,8 @@
 """What findings ask of VMs: of which pairs on one host one must leave it, and how many members of a quorum.
 
-In: findings, a compiled site, fleets. Out: goals by fleet, and the findings that no vMotion ends: their cause is on one
-node or on VMs that are off, is none of hosts, or is asked of pods of other namespaces (`repair/reached.py`).
+In: findings, a compiled site, fleets. Out: goals by fleet, and the findings that no vMotion is planned for: their cause
+is on one node or on VMs that are off, is none of hosts, is asked of pods of other namespaces (`repair/reached.py`), or
+is a spread over hosts or an affinity for one.
 """
 
 from collections import defaultdict
@@ -9,11 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
 from underhost.agents.affinity.quorum import RULE as QUORUM
-from underhost.agents.affinity.separation import Row, pairs
+from underhost.agents.affinity.separation import INTER_POD_AFFINITY, Row, pairs
 from underhost.agents.compiled.model import Model
 from underhost.agents.planner.assignment import Goal
 from underhost.agents.planner.fleet import VmCluster
 from underhost.agents.repair.reached import ReachedRules
+from underhost.agents.rules.physical_host import NAME as PHYSICAL_HOST
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.records import Finding
 
@@ -30,7 +32,7 @@ class Goals:
         self._rules = ReachedRules(model)
 
     def of(self, findings: Iterable[Finding]) -> tuple[Mapping[int, list[Goal]], list[Finding]]:
-        """(goals by the position of their fleet, other findings)."""
+        """(goals by the position of their fleet, findings that no vMotion is planned for)."""
         goals: defaultdict[int, list[Goal]] = defaultdict(list)
         others: list[Finding] = []
         for finding in findings:
@@ -40,6 +42,24 @@ class Goals:
             else:
                 goals[found[0]].append(found[1])
         return goals, others
+
+    def might_end(self, finding: Finding) -> bool:
+        """Whether a vMotion might end a finding that is no goal: its rule is about hosts, and parts no pods of one VM.
+
+        Pods that want a host's company, or a number of them on each, ask for more than that some leave a host.
+        """
+        topology, running = self._model.topology, self._model.running
+        if not self._place or finding.rule == QUORUM:
+            return False
+        if finding.domain is not None:
+            return (finding.rule == PHYSICAL_HOST or topology.is_host_key(finding.domain.key)) and not any(
+                self._at(one) == self._at(other) for one, other in self._rules.refusing(finding)
+            )
+        at = running.at.get(finding.pod or "")
+        if finding.rule != INTER_POD_AFFINITY or at is None:
+            return False
+        asked = self._model.classes[running.class_at[at]].required_affinity
+        return any(topology.is_host_key(term.key) for term in asked)
 
     def _goal(self, finding: Finding) -> tuple[int, Goal] | None:
         if finding.rule == QUORUM:

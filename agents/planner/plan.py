@@ -74,6 +74,7 @@ class _Repair:
             self._polite = self._fleets_of(model, all_asked)
         self._goals = Goals(self._snapshot, model, self._fleets)
         self._of_fleet, self._others = self._goals.of(self._findings)
+        self._beyond = [one for one in self._others if not self._goals.might_end(one)]
 
     def plan(self) -> Planned:
         """See `planned`."""
@@ -170,14 +171,15 @@ class _Repair:
         """No plan costs less.
 
         A finding of which no pod may ever be evicted stays unless vMotions end it; one that they cannot end takes an
-        eviction, unless it shares a pod with another.
+        eviction, unless it shares a pod with another. One that they might end though none is planned for it costs
+        nothing here.
         """
-        never = sum(not self._may_evict(one) for one in self._others)
+        never = sum(not self._may_evict(one) for one in self._beyond)
         moved = [one for one in self._findings if one not in self._others]
         unmet = 0 if any(map(self._may_evict, moved)) else sum(one.unmet for one in bounds)
         seen: set[str] = set()
         evictions = 0
-        for finding in filter(self._may_evict, self._others):
+        for finding in filter(self._may_evict, self._beyond):
             pods = subjects(finding)
             evictions += seen.isdisjoint(pods)
             seen |= pods

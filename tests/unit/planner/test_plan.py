@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 from msgspec import structs
-from support.build import HOST, Built, a_budget, a_node, a_pod, a_site, a_workload, nodes, term
+from support.build import HOST, Built, a_budget, a_node, a_pod, a_site, a_workload, nodes, spread, term
+from support.processes.kwok import HOST_LABEL
 
 from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.planner.fleet import Room
@@ -297,3 +298,46 @@ def test_what_admission_control_keeps_free_stays_free_if_that_is_asked_for(
     asked = RepairTerms(room=Room(admission=True), evictions=None)
     assert moves(repair(site, Options(), asked)) == expected
     assert moves(repair(site, Options())) == [("n1", "esx-1", "esx-2")]
+
+
+WEB = {"app": "web"}
+
+
+def web(*asking: Built) -> RepairPlan:
+    """A plan without evictions for these pods of `web`, with `db` on another host."""
+    esxi = [EsxiHost(id=f"h{at}", name=f"esx-{at}", cluster="C0") for at in (1, 2, 3)]
+    db = a_pod("db-0").labels(app="db").on("n3")
+    site = a_site(*nodes("n1", "n2", "n3"), db, *asking, on={"n1": "h1", "n2": "h1", "n3": "h3"}, hosts=esxi)
+    return repair(site, Options(), RepairTerms(evictions=None))
+
+
+@pytest.mark.parametrize(
+    "asking",
+    [
+        pytest.param(
+            [a_pod(f"web-{at}").labels(WEB).spreads(spread(HOST_LABEL, WEB)).on(f"n{at}") for at in (1, 2)],
+            id="a spread over hosts",
+        ),
+        pytest.param(
+            [a_pod("web-1").labels(WEB).near(term(HOST_LABEL, {"app": "db"})).on("n1")], id="an affinity for a host"
+        ),
+    ],
+)
+def test_that_no_plan_is_cheaper_is_not_said_of_what_a_vmotion_might_end(asking: Sequence[Built]) -> None:
+    plan = web(*asking)
+    assert (plan.steps, plan.objective.findings_left) == ([], 1)
+    assert (plan.optimal, plan.lower_bound.findings_left) == (False, 0)
+
+
+def test_that_no_plan_is_cheaper_is_said_of_pods_of_one_node_that_a_term_on_the_host_parts() -> None:
+    plan = web(*(a_pod(f"web-{at}").labels(WEB).apart(term(HOST_LABEL, WEB)).on("n1") for at in (1, 2)))
+    assert (plan.steps, plan.objective.findings_left) == ([], 1)
+    assert (plan.optimal, plan.lower_bound.findings_left) == (True, 1)
+
+
+def test_that_no_plan_is_cheaper_is_said_where_no_vm_is_of_a_cluster() -> None:
+    web = [a_pod(f"web-{at}").labels(WEB).spreads(spread(HOST_LABEL, WEB)).on(f"n{at}") for at in (1, 2)]
+    esxi = [EsxiHost(id=f"h{at}", name=f"esx-{at}") for at in (1, 3)]
+    site = a_site(*nodes("n1", "n2", "n3"), *web, on={"n1": "h1", "n2": "h1", "n3": "h3"}, hosts=esxi)
+    plan = repair(site, Options(), RepairTerms(evictions=None))
+    assert (plan.optimal, plan.objective.findings_left, plan.lower_bound.findings_left) == (True, 1, 1)
