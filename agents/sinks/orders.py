@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
-from underhost.schemas.errors import Conflict, Gone, Refused, Retry, Unreachable
+from underhost.schemas.errors import Conflict, Gone, InputError, Refused, Retry, Unreachable
 from underhost.schemas.records import Action, Outcome
 
 APPLIED, DRY_RUN, NOOP, REFUSED, FAILED = "applied", "dry-run", "noop", "refused", "failed"
@@ -79,10 +79,13 @@ def named(action: Action, kind: str) -> str:
 
 
 async def answer(action: Action, writing: Awaitable[tuple[str, str]]) -> Outcome:
-    """Await (result, reason). What the cluster rejects is refused; what it cannot do now has failed."""
+    """Await (result, reason). What the cluster rejects is refused; what it cannot do now has failed.
+
+    Refused is, too, what our own settings do not allow: the password's file is gone, say.
+    """
     try:
         return outcome(action, *await writing)
-    except (Gone, Conflict, Refused) as error:
+    except (Gone, Conflict, Refused, InputError) as error:
         return outcome(action, REFUSED, str(error))
     except (Retry, Unreachable) as error:
         return outcome(action, FAILED, str(error))

@@ -122,7 +122,7 @@ class ReportWriter(Protocol):
 
 
 class DrsWriter(Protocol):
-    """Edits the VM-VM rules of vSphere clusters. Methods raise Refused, Conflict, Gone or Unreachable."""
+    """Edits the VM-VM rules of vSphere clusters. Methods raise as those of `VCenterTasks`."""
 
     async def rules(self, cluster: str) -> Sequence[DrsRule]:
         """Every rule of the cluster as the server holds it now (rules of other kinds have type `other`)."""
@@ -138,14 +138,17 @@ class DrsWriter(Protocol):
 
 
 class VCenterTasks(Protocol):
-    """What has been begun in one vCenter. Methods raise Gone, Refused, Conflict or Unreachable."""
+    """What has been begun in one vCenter.
+
+    Methods raise Gone, Refused, Conflict or Unreachable, and InputError where the password's file is gone.
+    """
 
     async def is_done(self, task: str) -> bool:
         """Whether the task has ended well. Refused: it has failed."""
 
 
 class VmMover(VCenterTasks, Protocol):
-    """Moves VMs of one vCenter. Methods raise Gone, Refused, Conflict or Unreachable."""
+    """Moves VMs of one vCenter. Methods raise as those of `VCenterTasks`."""
 
     async def live_vm(self, vm: str) -> LiveVm:
         """The live VM. Gone: there is none."""
@@ -155,7 +158,7 @@ class VmMover(VCenterTasks, Protocol):
 
 
 class HostMaintainer(VCenterTasks, Protocol):
-    """Puts hosts of one vCenter into maintenance mode, and takes them out. Methods raise as those of `VmMover`."""
+    """Puts hosts of one vCenter into maintenance mode, and takes them out. Methods raise as those of `VCenterTasks`."""
 
     async def live_host(self, host: str) -> LiveHost:
         """The live host. Gone: there is none."""

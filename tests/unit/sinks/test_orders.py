@@ -1,12 +1,13 @@
-"""The id of a command is a digest of its whole content."""
+"""The id of a command is a digest of its whole content; what keeps one from being carried out is its outcome."""
 
 from typing import Any
 
 import msgspec
 import pytest
 
-from underhost.agents.sinks.orders import digest_of, forged, order, seconds_of
-from underhost.schemas.records import Action
+from underhost.agents.sinks.orders import answer, digest_of, forged, order, seconds_of
+from underhost.schemas.errors import Conflict, Gone, InputError, Refused, Retry, Unreachable
+from underhost.schemas.records import Action, Outcome
 
 COMMAND = order("label", "node/n1", {"uid": "u", "labels": {"host": "h1"}}, "node n1 runs on host h1", {"nodes": 4})
 
@@ -47,3 +48,21 @@ def test_whatever_of_its_content_is_changed_the_id_is_not_its_own(change: dict[s
 )
 def test_what_is_no_time_of_a_command_is_long_ago(at: str, seconds: float) -> None:
     assert seconds_of(at) == seconds
+
+
+@pytest.mark.parametrize(
+    ("error", "result"),
+    [
+        pytest.param(Gone("why"), "refused", id="the object is gone"),
+        pytest.param(Conflict("why"), "refused", id="it is another one"),
+        pytest.param(Refused("why"), "refused", id="a right is missing"),
+        pytest.param(InputError("why"), "refused", id="the password's file is missing"),
+        pytest.param(Retry("why", 5), "failed", id="later"),
+        pytest.param(Unreachable("why"), "failed", id="no answer"),
+    ],
+)
+async def test_what_keeps_a_command_from_being_carried_out_is_its_outcome(error: Exception, result: str) -> None:
+    async def writing() -> tuple[str, str]:
+        raise error
+
+    assert await answer(COMMAND, writing()) == Outcome(COMMAND.id, "label", "node/n1", result, "why")

@@ -9,7 +9,7 @@ from support.fakes.vcenter import FakeMaintainer
 from underhost.agents.sinks.maintenance.sink import DesiredMaintenance, MaintenanceSink, outdated
 from underhost.agents.sinks.orders import order
 from underhost.schemas.commands import MAINTENANCE
-from underhost.schemas.errors import Refused, Unreachable
+from underhost.schemas.errors import InputError, Refused, Unreachable
 from underhost.schemas.records import Action
 
 
@@ -127,6 +127,8 @@ async def test_a_dry_run_says_what_it_would_do() -> None:
             None, Refused("timed out"), "failed", "it could not be put into maintenance mode: timed out", id="1"
         ),
         pytest.param(Unreachable("away"), None, "failed", "away", id="2"),
+        pytest.param(InputError("no password"), None, "refused", "no password", id="3"),
+        pytest.param(None, InputError("no password"), "failed", "no password", id="4"),
     ],
 )
 async def test_what_vcenter_says_is_told(

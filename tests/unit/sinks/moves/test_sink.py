@@ -1,16 +1,20 @@
 """Moving one VM: what the sink does with a command, and what it says became of it."""
 
 from collections.abc import Collection
+from pathlib import Path
 
 import msgspec
 import pytest
 from support.fakes.vcenter import FakeMover
 
+from underhost.agents.sinks.moves.once_more import is_unknown
 from underhost.agents.sinks.moves.sink import DesiredMove, MoveSink
+from underhost.agents.sinks.moves.writer import VSphereVmMover
 from underhost.agents.sinks.orders import order
 from underhost.schemas.commands import MOVE
-from underhost.schemas.errors import Refused, Unreachable
+from underhost.schemas.errors import InputError, Refused, Unreachable
 from underhost.schemas.records import Action
+from underhost.streams.settings.clusters import VSphereSettings
 
 OWN = ("vm-n1", "vm-n2")
 
@@ -148,3 +152,18 @@ async def test_a_vcenter_that_does_not_answer_is_no_failure_of_the_move() -> Non
     vcenter.refusals = [Unreachable("vCenter v: no answer in time")]
     outcome = await a_sink(vcenter).apply(a_move())
     assert (outcome.result, outcome.reason) == ("failed", "vCenter v: no answer in time")
+
+
+async def test_a_password_file_that_is_missing_is_told_in_one_line(tmp_path: Path) -> None:
+    settings = VSphereSettings(url="https://vcenter.invalid/sdk", username="u", password_file=tmp_path / "password")
+    outcome = await MoveSink(VSphereVmMover(settings), "s", enabled=True, vms=lambda: OWN).apply(a_move())
+    expected = f"vsphere.passwordFile: {tmp_path / 'password'}: No such file or directory"
+    assert (outcome.result, outcome.reason) == ("refused", expected)
+
+
+async def test_where_a_task_cannot_be_followed_any_more_nobody_knows_what_became_of_it() -> None:
+    vcenter = a_vcenter()
+    vcenter.failures = [InputError("vsphere.passwordFile: empty")]
+    outcome = await a_sink(vcenter).apply(a_move())
+    assert (outcome.result, outcome.reason) == ("failed", "vsphere.passwordFile: empty")
+    assert is_unknown(outcome)  # so it still counts as under way
