@@ -114,8 +114,8 @@ class Places:
         columns = [topology.of(key).code_list for key in keys]
         wanting: defaultdict[str, set[int]] = defaultdict(set)
         for selector in selectors:
-            for key, classes in selector.near.items():
-                wanting[key].update(classes)
+            for key, ids in selector.near.items():
+                wanting[key].update(ids)
         for key, classes in sorted(wanting.items()):
             # Where nobody wants such a pod near, one domain is as good as another.
             codes = topology.of(key).code_list

@@ -329,7 +329,7 @@ def test_that_no_plan_is_cheaper_is_not_said_of_what_a_vmotion_might_end(asking:
     assert (plan.optimal, plan.lower_bound.findings_left) == (False, 0)
 
 
-def test_that_no_plan_is_cheaper_is_said_of_pods_of_one_node_that_a_term_on_the_host_parts() -> None:
+def test_that_no_plan_is_cheaper_is_said_of_pods_that_share_their_node() -> None:
     plan = web(*(a_pod(f"web-{at}").labels(WEB).apart(term(HOST_LABEL, WEB)).on("n1") for at in (1, 2)))
     assert (plan.steps, plan.objective.findings_left) == ([], 1)
     assert (plan.optimal, plan.lower_bound.findings_left) == (True, 1)
