@@ -256,7 +256,7 @@ def test_a_machine_without_the_key_hides_no_group_that_is_too_large(outside):
     assert [one for one in check(site, Options()).findings if one.severity == "unsatisfiable"] == [finding]
 
 
-def test_an_application_that_is_called_like_the_second_rule_of_another_keeps_its_name():
+def test_an_application_called_like_the_second_rule_of_another_keeps_its_name():
     other = [a_pod(f"x-{at}").on(f"n{at}").labels(WEB).owned_by("StatefulSet/db.2") for at in (4, 5)]
     site = a_site(
         *nodes(5),
