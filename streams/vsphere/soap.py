@@ -79,5 +79,10 @@ class _SoapAnswers(SoapAdapter.SoapResponseDeserializer):  # type: ignore[misc]
         super().StartElementHandler(tag, attr)
 
 
-# The stub makes one of these for each answer, by this name, and offers no other way to have another one.
-SoapAdapter.SoapResponseDeserializer = _SoapAnswers
+def _reader(stub: Any) -> Any:
+    return (_SoapAnswers if isinstance(stub, SoapStub) else _Lenient)(stub)
+
+
+# A stub makes what reads an answer by this name, and offers no other way to have another one.
+_Lenient = SoapAdapter.SoapResponseDeserializer
+SoapAdapter.SoapResponseDeserializer = _reader

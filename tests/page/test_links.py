@@ -142,7 +142,9 @@ def test_a_finding_says_what_ends_it_and_leads_to_its_runbook(visits: Visits, sh
         page.click("#findings .chosen .note .link")
     runbook = opened.value
     expect(runbook.locator("h1")).to_have_text("UnderhostPhysical")
-    expect(runbook.locator("pre code").first).to_have_text("underhost violations --severity physical")
+    expect(runbook.locator("pre code").first).to_have_text(
+        "underhost violations --severity physical --server http://127.0.0.1:8080"
+    )
     runbook.click("a:text-is('UnderhostUnsatisfiable')")
     expect(runbook.locator("h1")).to_have_text("UnderhostUnsatisfiable")
 

@@ -83,10 +83,10 @@ extender: {listen: "127.0.0.1:8443", tls: {certFile: c, keyFile: k, clientCaFile
 )
 def test_a_password_in_the_vcenters_url_is_refused_before_anything_repeats_it(tmp_path: Path, url: str) -> None:
     path = written(tmp_path, f"vsphere: {{url: '{url}'}}")
-    refused = "vsphere.url: holds credentials; use username and passwordFile"
-    assert faults(path, environ={}) == [f"{path}: {refused}"]
-    assert faults(environ={"UNDERHOST_VSPHERE__URL": url}) == [f"configuration: {refused}"]
-    assert faults(flags={"vsphere": {"url": url}}, environ={}) == [f"configuration: {refused}"]
+    refused = "holds credentials; use username and passwordFile"
+    assert faults(path, environ={}) == [f"{path}: vsphere.url: {refused}"]
+    assert faults(environ={"UNDERHOST_VSPHERE__URL": url}) == [f"UNDERHOST_VSPHERE__URL: {refused}"]
+    assert faults(flags={"vsphere": {"url": url}}, environ={}) == [f"configuration: vsphere.url: {refused}"]
 
 
 def test_all_faults_are_told_with_their_places(tmp_path: Path) -> None:
