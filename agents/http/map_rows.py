@@ -21,7 +21,7 @@ from underhost.agents.site.terms import readable_labels
 from underhost.schemas.documents import NotJudged
 from underhost.schemas.kubernetes import Node, Pod
 from underhost.schemas.page import MapChange, MapHost, MapNode, MapPod, MapTotals, OpenFindings, SiteMap
-from underhost.schemas.records import FindingEvent
+from underhost.schemas.records import FindingEvent, pods_named
 from underhost.schemas.vsphere import Host
 
 R = TypeVar("R")
@@ -235,7 +235,7 @@ class MapRows:
 
 def _named_by(findings: Iterable[FindingEvent]) -> set[str]:
     """The pods that findings name."""
-    return {name for event in findings for name in (event.pod, *event.peers) if name}
+    return {name for event in findings for name in pods_named(event)}
 
 
 def _owner_of(pod: Pod) -> tuple[str, str, str] | None:

@@ -26,7 +26,7 @@ from underhost.agents.site.owners import Application, application_of
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.documents import Report
 from underhost.schemas.kubernetes import Pod
-from underhost.schemas.records import Finding
+from underhost.schemas.records import Finding, pods_named
 from underhost.schemas.severities import CO_LOCATED, REPAIRABLE, ROWS, UNSATISFIABLE
 
 NEVER_MORE = (*REPAIRABLE, UNSATISFIABLE)
@@ -84,10 +84,7 @@ def facts_of(findings: Iterable[Finding], severities: Iterable[str] = NEVER_MORE
     """Which pod breaks what where: groups may split and merge, this stays comparable."""
     wanted = frozenset(severities)
     return frozenset(
-        (*broken_of(finding), pod)
-        for finding in findings
-        if finding.severity in wanted and finding.pod is not None
-        for pod in (finding.pod, *finding.peers)
+        (*broken_of(finding), pod) for finding in findings if finding.severity in wanted for pod in pods_named(finding)
     )
 
 

@@ -13,7 +13,7 @@ from underhost.agents.affinity.separation import INTER_POD_AFFINITY, Row, Separa
 from underhost.agents.compiled.model import Model
 from underhost.agents.evaluate.findings import namespace_of
 from underhost.agents.rules import physical_host
-from underhost.schemas.records import Finding
+from underhost.schemas.records import Finding, pods_named
 from underhost.schemas.severities import PHYSICAL, VIOLATION
 
 
@@ -39,7 +39,7 @@ class ReachedRules:
             return []
         if not across and not topology.is_host_key(finding.domain.key):
             return []
-        pods = [running.at[pod] for pod in (finding.pod or "", *finding.peers) if pod in running.at]
+        pods = [running.at[pod] for pod in pods_named(finding) if pod in running.at]
         found: set[tuple[int, int]] = set()
         for one in self.of({running.class_at[pod] for pod in pods}):
             by_host = topology.is_host_key(one.key)

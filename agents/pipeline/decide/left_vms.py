@@ -11,7 +11,7 @@ from underhost.agents.sinks.moves.sink import LEFT
 from underhost.agents.sinks.orders import DONE, REFUSED
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.commands import MOVE
-from underhost.schemas.records import Finding, Outcome
+from underhost.schemas.records import Finding, Outcome, pods_named
 from underhost.schemas.severities import GRAVE, UNSATISFIABLE
 
 RULE = "Move"
@@ -56,6 +56,6 @@ class LeftVms:
 def _nodes_of(snapshot: Snapshot, found: Iterable[Finding]) -> set[str]:
     """The nodes of what a grave finding is about."""
     grave = [one for one in found if one.severity in GRAVE]
-    pods = {pod for one in grave if one.pod is not None for pod in (one.pod, *one.peers)}
+    pods = {pod for one in grave for pod in pods_named(one)}
     nodes = {snapshot.pods[pod].spec.node_name for pod in pods if pod in snapshot.pods}
     return nodes | {one.node for one in grave if one.node is not None}

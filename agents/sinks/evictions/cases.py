@@ -10,7 +10,7 @@ from underhost.agents.repair.evictions import Candidate, broken_of
 from underhost.agents.sinks.evictions.loop_guard import CaseKey
 from underhost.agents.site.owners import application_of
 from underhost.agents.site.snapshot import Snapshot
-from underhost.schemas.records import Finding
+from underhost.schemas.records import Finding, pods_named
 
 _What = tuple[str, ...]  # a case without its owner
 
@@ -46,7 +46,7 @@ class BrokenPods:
 
     def _owners(self, findings: Iterable[Finding]) -> Iterable[str]:
         for finding in findings:
-            for pod in (finding.pod, *finding.peers):
-                application = application_of(self._snapshot, self._snapshot.pods[pod]) if pod is not None else None
+            for pod in pods_named(finding):
+                application = application_of(self._snapshot, self._snapshot.pods[pod])
                 if application is not None:
                     yield "/".join(application)
