@@ -24,6 +24,7 @@ from underhost.schemas.errors import Conflict, Gone, InputError, Refused, Underh
 from underhost.streams.authorities import trusted_by
 from underhost.streams.credentials import password_of
 from underhost.streams.settings.clusters import VSphereSettings
+from underhost.streams.vsphere import logins
 from underhost.streams.vsphere.soap import NotSoap, SoapStub
 
 P = ParamSpec("P")
@@ -96,7 +97,8 @@ async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
 async def connect(settings: VSphereSettings) -> Session:
     """Log in, with the password as the file holds it now.
 
-    Raises InputError (settings, password or CA file), Refused (password, certificate, not a vCenter), Unreachable.
+    A password that was refused is not tried again at once (`logins.py`). Raises InputError (settings, password or CA
+    file), Refused (password, certificate, not a vCenter), Unreachable.
     """
     url = _checked_url(settings)
     username, password = credentials(settings)
@@ -221,7 +223,14 @@ def _login(
         content = _content(_stub(url, context, version, LOGIN_STEP_TIMEOUT))
         if content.about.apiType != "VirtualCenter":
             raise Refused(f"vCenter {address}: this is {one_line(content.about.name)}, not a vCenter")
-        content.sessionManager.Login(username, password, None)
+        with logins.turn:
+            if abandoned.is_set():
+                raise TimeoutError  # nobody waits for it any more
+            logins.check(address, username, password)
+            try:
+                content.sessionManager.Login(username, password, None)
+            except vim.fault.InvalidLogin as error:
+                raise logins.refused(address, username, password) from error
         session_id = content.sessionManager._stub.GetSessionId()
         lasting = _content(_stub(url, context, version, CALL_TIMEOUT, session_id))
     except (vmodl.MethodFault, OSError, http.client.HTTPException) as error:

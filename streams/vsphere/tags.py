@@ -18,6 +18,7 @@ import msgspec
 from underhost.schemas.errors import Refused, Unreachable
 from underhost.streams.log import structlog
 from underhost.streams.settings.clusters import VSphereSettings
+from underhost.streams.vsphere import logins
 from underhost.streams.vsphere.client import address_of, credentials, one_line, tls_context
 
 log = structlog.get_logger("underhost.vsphere")
@@ -60,6 +61,7 @@ class TagReader:
         url = urlsplit(settings.url or "")
         self._settings, self._base = settings, f"{url.scheme}://{url.netloc}"
         self.address = address_of(url)
+        self._door = f"{self.address}: tags"  # the REST API may refuse what the SOAP API takes, and the other way round
         self._http: aiohttp.ClientSession | None = None
         self._session = ""
         self._tags: dict[str, tuple[str, str]] = {}
@@ -155,10 +157,11 @@ class TagReader:
 
     async def _log_in(self) -> None:
         username, password = credentials(self._settings)
+        logins.check(self._door, username, password)
         basic = base64.b64encode(f"{username}:{password}".encode()).decode()
         status, data = await self._send("POST", SESSION, {"Authorization": f"Basic {basic}"})
         if status == 401:
-            raise Refused(f"vCenter {self.address}: tags: wrong user name or password")
+            raise logins.refused(self._door, username, password)
         self._check(status, "no login at the REST API")
         self._session = self._value(data, str)
 

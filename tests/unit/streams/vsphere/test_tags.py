@@ -3,6 +3,7 @@
 import base64
 from collections import Counter
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -176,6 +177,18 @@ async def test_a_wrong_password_is_refused_and_nowhere_in_the_error(rest: FakeRe
     with pytest.raises(Refused, match="tags: wrong user name or password") as caught:
         await reader.read_now(HOSTS)
     assert "canary" not in repr(caught.value)
+    await reader.close()
+
+
+async def test_a_password_that_was_refused_is_not_tried_at_each_reading(rest: FakeRest, tmp_path: Path) -> None:
+    file = tmp_path / "password"
+    file.write_text("canary-old")
+    reader = TagReader(settings(rest).model_copy(update={"password": None, "password_file": file}))
+    for _ in range(3):
+        assert await reader.read(HOSTS) is None
+    assert rest.asked == {"POST session": 1}
+    file.write_text("pass")
+    assert await reader.read(HOSTS) == {}
     await reader.close()
 
 

@@ -568,7 +568,7 @@ async def test_after_the_first_list_it_retries_for_ever_and_slowly_where_it_is_r
     assert len(slept) == 5
     assert slept[0] == 0.0  # the first failure is retried at once
     assert 0.8 <= slept[1] <= 1.6 <= slept[2] <= 3.2
-    assert slept[3] == 50.0  # five wrong passwords within three minutes lock an account
+    assert slept[3] == 50.0  # a new password in the file is found within a minute
 
 
 async def test_a_broker_that_is_away_loses_no_change() -> None:
