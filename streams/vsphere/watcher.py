@@ -30,8 +30,8 @@ known they are looked for at each poll."""
 STEADY = 2.5
 """A session that still answered so many seconds after its list was a good one: after its end we log in at once."""
 REFUSED_PAUSE = 50.0
-"""Seconds after a refused login: a new password in the file should be found within a minute. The refused one is not tried
-again so soon (`logins.py`)."""
+"""Seconds after a refused login: another password in the file should be found within a minute. When the refused one is
+tried again, `logins.py` says."""
 
 
 class VSphereSource(Source):
