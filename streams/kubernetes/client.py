@@ -1,7 +1,8 @@
 """One Kubernetes cluster over HTTP: requests as bytes, answers as raw responses, failures as our own errors.
 
-In: settings. Out: `KubernetesClient`. Credentials that the server no longer accepts are read again from their origin
-(exec plugins, rotated files). Paging, watching and retrying are left to the callers.
+In: settings. Out: `KubernetesClient`. Credentials that the server no longer accepts, and an authority that no longer
+vouches for it, are read again from their origin (exec plugins, rotated files). Paging, watching and retrying are left
+to the callers.
 """
 
 import asyncio
@@ -26,7 +27,10 @@ from underhost.schemas.numbers import number
 from underhost.streams.before_write import before_write
 from underhost.streams.kubernetes import kubeconfig
 from underhost.streams.kubernetes.exchange import Exchange, Reply
+from underhost.streams.log import structlog
 from underhost.streams.settings.clusters import KubernetesSettings
+
+log = structlog.get_logger("underhost.kubernetes")
 
 PROBE_TIMEOUT = 10.0
 """Limit for the first answer: with the program's start it stays below the promised 15 s."""
@@ -35,6 +39,8 @@ RENEW_INTERVAL = 15.0
 
 
 TIMEOUT = aiohttp.ClientTimeout(total=30.0, sock_connect=PROBE_TIMEOUT)
+UNTRUSTED = (aiohttp.ClientConnectorCertificateError, ssl.SSLCertVerificationError)
+"""Certificates that no authority of ours vouches for."""
 WRITES = ("POST", "PATCH")
 """What goes past the session: it would send none of these twice."""
 
@@ -182,12 +188,17 @@ class KubernetesClient:
 
     def _failure(self, error: Exception) -> UnderhostError:
         """A request that got no answer, in one line."""
-        if isinstance(error, aiohttp.ClientConnectorCertificateError | ssl.SSLCertVerificationError):
+        if isinstance(error, UNTRUSTED):
             cause = getattr(error, "certificate_error", error)
             why = getattr(cause, "verify_message", "") or str(cause)
             return Refused(f"{self.server}: its certificate is not trusted: {why} ({self.origin})")
         if isinstance(error, TimeoutError):
             return Unreachable(f"{self.server}: no answer in time")
+        # Both texts hold the proxy's address, and its password with it.
+        if isinstance(error, aiohttp.ClientHttpProxyError):
+            return Unreachable(f"{self.server}: the proxy says {error.status} {error.message}")
+        if isinstance(error, aiohttp.InvalidURL):
+            return Unreachable(f"{self.server}: the address of the proxy, or of a redirect, is not a URL")
         why = getattr(error, "strerror", None) or str(error) or type(error).__name__
         return Unreachable(f"{self.server}: {' '.join(why.split())}")
 
@@ -199,7 +210,9 @@ class KubernetesClient:
             self._renewed = time.monotonic()
             try:
                 fresh = await asyncio.wait_for(kubeconfig.load(self.origin), PROBE_TIMEOUT)
-            except (UnderhostError, TimeoutError):
+            except (UnderhostError, TimeoutError) as error:
+                reason = str(error) or "the credentials' plugin gives no answer"
+                log.warning("credentials not read again", server=self.server, reason=reason)
                 return
             # The old session is closed when its last watch ends: closed now, its readers would hang in aiohttp.
             stale, self._api = self._api, fresh
@@ -229,6 +242,8 @@ class _Access:
             del client._in_use[api]
             if api is not client._api:
                 await api.close()
+        if isinstance(error, UNTRUSTED):
+            await client._renew(api)  # the authority may have been replaced on disk
         if isinstance(error, aiohttp.ClientError | HttpProcessingError | OSError):
             raise client._failure(error) from error
 

@@ -20,6 +20,7 @@ from underhost.schemas.errors import InputError, Unreachable
 from underhost.schemas.near import did_you_mean
 from underhost.streams.kubernetes import library
 from underhost.streams.settings.clusters import KubernetesSettings
+from underhost.streams.settings.file import worded
 
 # What kubernetes_asyncio raises beside its own exception, for a file of the wrong shape or a failing plugin.
 _LIBRARY_SLIPS = (OSError, ValueError, TypeError, KeyError, AttributeError, AssertionError, RuntimeError)
@@ -85,6 +86,7 @@ async def load(origin: Origin) -> Any:
     # A tenth of a second of imports: off the event loop, and only for a live cluster.
     config_module, client_module = await asyncio.to_thread(library.load)
     configuration = client_module.Configuration()
+    _forget_lost_files(config_module)
     try:
         if origin.files:
             await config_module.load_kube_config(
@@ -98,6 +100,7 @@ async def load(origin: Origin) -> Any:
     except (config_module.ConfigException, *_LIBRARY_SLIPS) as error:
         raise InputError(_why_not(origin, error)) from error
     _check_server(origin, configuration.host)
+    _clean_token(origin, configuration.api_key)
     configuration.connection_pool_maxsize = CONNECTIONS
     configuration.disable_strict_ssl_verification = True  # as `authorities.trusted_by`
     try:
@@ -118,12 +121,27 @@ async def authorize(api: Any, headers: dict[str, str]) -> None:
         raise Unreachable(f"{api.configuration.host}: the credentials cannot be read now: {why}") from error
 
 
+def _forget_lost_files(config_module: Any) -> None:
+    """The library writes certificates of a kubeconfig to temporary files, once; a system sweeps those away some day."""
+    files = config_module.kube_config._temp_files
+    for content in [content for content, file in files.items() if not Path(file).exists()]:
+        del files[content]
+
+
+def _clean_token(origin: Origin, keys: dict[str, str]) -> None:
+    """Without the line break at the end of a token's file, as kubectl has it. Raises InputError."""
+    for name, value in keys.items():
+        keys[name] = value.strip()
+        if not (keys[name].isascii() and keys[name].isprintable()):
+            raise InputError(f"{origin}: the user's token holds a line break, or another character that no token has")
+
+
 def _why_not(origin: Origin, error: Exception) -> str:
     """One line; what a plugin that should give the credentials failed of is not the kubeconfig's fault."""
     if isinstance(error, (FileNotFoundError, PermissionError)) and error.filename:
         return (
-            f"credentials plugin {error.filename}, which {origin} names, cannot be started: {error.strerror} "
-            "(is it installed, and on PATH?)"
+            f"{error.filename}, which {origin} names: {error.strerror} "
+            "(a credentials plugin must be installed, and on PATH)"
         )
     said = _one_line(error)
     plugin = said.removeprefix("exec: ")
@@ -193,7 +211,7 @@ def _context(origin: Origin) -> tuple[str, str]:
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"{file}: {getattr(error, 'strerror', None) or 'not a text file'}") from error
         except yaml.YAMLError as error:
-            raise InputError(f"{file}: not YAML: {_one_line(error)}") from error
+            raise InputError(f"{file}: not YAML: {worded(error)}") from error
         if not isinstance(tree, dict) or not any(isinstance(tree.get(key), list) for key in ("clusters", "contexts")):
             raise InputError(f"{file}: not a kubeconfig")
         for item in tree.get("contexts") or []:
@@ -217,6 +235,9 @@ def _namespace(context: Any) -> str:
 
 
 def _check_server(origin: Origin, server: str) -> None:
+    """Raises InputError."""
+    if "@" in server:  # messages and logs repeat it; no API server's URL has an @ elsewhere
+        raise InputError(f"{origin}: the server's URL holds credentials; their place is a user of the kubeconfig")
     try:
         parts = urlsplit(server)
         usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0

@@ -21,13 +21,8 @@ def read(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: {error.strerror or error}") from error
     try:
         tree = yaml.load(text, _OneOfEach)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        place = f" (line {mark.line + 1}, column {mark.column + 1})" if mark else ""
-        said = " ".join(part for part in (error.context, error.problem) if part)
-        raise InputError(f"{path}: not YAML: {said}{place}") from error
-    except yaml.reader.ReaderError as error:
-        raise InputError(f"{path}: not YAML: {error.reason} (character {error.position + 1})") from error
+    except yaml.YAMLError as error:
+        raise InputError(f"{path}: not YAML: {worded(error)}") from error
     except RecursionError as error:
         raise InputError(f"{path}: not YAML: nested too deeply") from error
     except (LookupError, AttributeError, TypeError, ValueError, OverflowError) as error:  # PyYAML's own, for `!!int ""`
@@ -37,6 +32,17 @@ def read(path: Path) -> dict[str, Any]:
     if not isinstance(tree, dict):
         raise InputError(f"{path}: a mapping is expected, this is a {type(tree).__name__}")
     return tree
+
+
+def worded(error: yaml.YAMLError) -> str:
+    """What is wrong with a text and where, in one line without the text itself: it may hold a password."""
+    if isinstance(error, yaml.reader.ReaderError):
+        return f"{error.reason} (character {error.position + 1})"
+    if not isinstance(error, yaml.MarkedYAMLError):
+        return type(error).__name__
+    mark = error.problem_mark or error.context_mark
+    place = f" (line {mark.line + 1}, column {mark.column + 1})" if mark else ""
+    return " ".join(part for part in (error.context, error.problem) if part) + place
 
 
 class _OneOfEach(yaml.SafeLoader):

@@ -89,6 +89,12 @@ def test_what_is_not_there_is_named(
     ("tree", "context", "expected"),
     [
         pytest.param("{a: [", None, "FILE: not YAML: while parsing", id="not YAML"),
+        pytest.param(
+            '{clusters: [], users: [{name: u, user: {token: "canary}}]}',
+            None,
+            "FILE: not YAML: while scanning a quoted scalar found unexpected end of stream (line 1, column 59)",
+            id="not YAML beside a token",
+        ),
         pytest.param("just text", None, "FILE: not a kubeconfig", id="a text file"),
         pytest.param({"kind": "List", "items": []}, None, "FILE: not a kubeconfig", id="a dump"),
         pytest.param(CONFIG, "on", "FILE: no context on; it has one, two; did you mean one?", id="a mistyped context"),
@@ -105,6 +111,18 @@ def test_what_is_not_there_is_named(
             None,
             "FILE: server 'nonsense' is not an http or https URL",
             id="a server that is no URL",
+        ),
+        pytest.param(
+            {**CONFIG, "clusters": [{"name": "c", "cluster": {"server": "https://ops:canary@kube.example"}}]},
+            None,
+            "FILE: the server's URL holds credentials; their place is a user of the kubeconfig",
+            id="a password in the server's URL",
+        ),
+        pytest.param(
+            {**CONFIG, "clusters": [{"name": "c", "cluster": {"server": "ops:canary@kube.example"}}]},
+            None,
+            "FILE: the server's URL holds credentials; their place is a user of the kubeconfig",
+            id="a password in what is no URL",
         ),
         pytest.param(
             {**CONFIG, "clusters": [{"name": "c", "cluster": None}]}, None, "FILE: ", id="a cluster of the wrong shape"
@@ -132,8 +150,20 @@ def test_what_is_not_there_is_named(
         pytest.param(
             {**CONFIG, "users": [{"name": "u", "user": {"exec": {"apiVersion": "v1", "command": "DIR/no-plugin"}}}]},
             None,
-            "credentials plugin DIR/no-plugin, which FILE names, cannot be started: No such file or directory",
+            "DIR/no-plugin, which FILE names: No such file or directory (a credentials plugin must be installed, ",
             id="an exec plugin that is missing",
+        ),
+        pytest.param(
+            {**CONFIG, "users": [{"name": "u", "user": {"tokenFile": "DIR/no-token"}}]},
+            None,
+            "DIR/no-token, which FILE names: No such file or directory",
+            id="a token file that is missing",
+        ),
+        pytest.param(
+            {**CONFIG, "users": [{"name": "u", "user": {"token": "canary\ncanary"}}]},
+            None,
+            "FILE: the user's token holds a line break, or another character that no token has",
+            id="a token of two lines",
         ),
         pytest.param(
             {**CONFIG, "users": [{"name": "u", "user": {"exec": {"apiVersion": "v1", "command": "false"}}}]},
@@ -153,6 +183,16 @@ async def test_a_wrong_kubeconfig_is_one_line_that_names_the_file(
     said = str(caught.value)
     assert said.startswith(expected.replace("FILE", str(path)).replace("DIR", str(tmp_path)))
     assert "\n" not in said
+    assert "canary" not in said
+
+
+async def test_a_token_file_may_end_with_a_line_break_as_for_kubectl(tmp_path: Path) -> None:
+    token = written(tmp_path, "of-the-file\n", "token")
+    path = written(tmp_path, {**CONFIG, "users": [{"name": "u", "user": {"tokenFile": str(token)}}]})
+    api, headers = await load(Origin((path,), None)), dict[str, str]()
+    await kubeconfig.authorize(api, headers)
+    await api.close()
+    assert headers == {"authorization": "Bearer of-the-file"}
 
 
 async def test_a_binary_file_is_said_to_be_no_text(tmp_path: Path) -> None:

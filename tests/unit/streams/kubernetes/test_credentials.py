@@ -1,0 +1,141 @@
+"""Credentials and authorities that change, or cannot be had, while a client is in use; and proxies with a password."""
+
+import asyncio
+import json
+import ssl
+import tempfile
+from base64 import b64encode
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog.testing
+from aiohttp import web
+from support.fakes.kube import FakeKube
+from support.processes.authority import Authority
+
+from underhost.schemas.errors import Refused, Unreachable
+from underhost.streams.kubernetes import client as module
+from underhost.streams.kubernetes.client import connect
+from underhost.streams.kubernetes.kubeconfig import Origin, load
+from underhost.streams.settings.clusters import KubernetesSettings
+
+NODE = "/api/v1/nodes/n1"
+
+
+@pytest.fixture
+async def kube() -> AsyncIterator[FakeKube]:
+    async with FakeKube().serving() as server:
+        yield server
+
+
+def written(folder: Path, cluster: dict[str, Any], user: dict[str, Any]) -> Path:
+    path = folder / "kubeconfig"
+    tree = {
+        "clusters": [{"name": "c", "cluster": cluster}],
+        "users": [{"name": "u", "user": user}],
+        "contexts": [{"name": "one", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "one",
+    }
+    path.write_text(json.dumps(tree))
+    return path
+
+
+def use(authority: Path, folder: Path) -> Path:
+    """The file of the authorities that count holds this one now."""
+    (folder / "ca.pem").write_text(authority.read_text())
+    return folder / "ca.pem"
+
+
+@asynccontextmanager
+async def tls(authority: Authority, port: int = 0) -> AsyncIterator[int]:
+    """A server whose certificate this authority vouches for; its port."""
+    context, made = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), authority.certificate("kube", "IP:127.0.0.1")
+    context.load_cert_chain(made.cert, made.key)
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.json_response({})
+
+    app = web.Application()
+    app.router.add_get("/{path:.*}", answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", port, ssl_context=context).start()
+    try:
+        yield runner.addresses[0][1]
+    finally:
+        await runner.cleanup()
+
+
+async def test_an_authority_that_was_replaced_on_disk_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "RENEW_INTERVAL", 0.0)
+    old, new = Authority(tmp_path, "old"), Authority(tmp_path, "new")
+    file = use(old.cert, tmp_path)
+    async with tls(old) as port:
+        server = {"server": f"https://127.0.0.1:{port}", "certificate-authority": str(file)}
+        client = await connect(KubernetesSettings(kubeconfig=written(tmp_path, server, {"token": "t"})))
+    async with client, tls(new, port):
+        with pytest.raises(Refused, match="its certificate is not trusted"):
+            await client.call("GET", NODE)
+        use(new.cert, tmp_path)
+        with pytest.raises(Refused, match="its certificate is not trusted"):
+            await client.call("GET", NODE)
+        assert await client.call("GET", NODE) == b"{}"
+
+
+async def test_what_a_system_sweeps_out_of_its_temporary_files_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    swept = tmp_path / "tmp"
+    swept.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(swept))
+    authority = b64encode(Authority(tmp_path, "authority").cert.read_bytes()).decode()
+    cluster = {"server": "https://kube.example", "certificate-authority-data": authority}
+    origin = Origin((written(tmp_path, cluster, {"token": "t"}),), None)
+    for _ in range(2):
+        await (await load(origin)).close()
+        for file in list(swept.iterdir()):
+            file.unlink()
+
+
+async def test_why_credentials_cannot_be_renewed_is_said(
+    kube: FakeKube, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "RENEW_INTERVAL", 0.0)
+    path = written(tmp_path, {"server": kube.url}, {"token": "first"})
+    async with await connect(KubernetesSettings(kubeconfig=path)) as client:
+        kube.token = "second"
+        path.unlink()
+        with structlog.testing.capture_logs() as logs, pytest.raises(Refused, match="Unauthorized"):
+            await client.call("GET", NODE)
+    assert [(entry["event"], entry["server"], entry["reason"]) for entry in logs] == [
+        ("credentials not read again", kube.url, f"{path}: No such file or directory")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("proxy", "said"),
+    [
+        pytest.param(
+            "http://ops:canary@127.0.0.1:{}", "the proxy says 407 Proxy Authentication Required", id="refused"
+        ),
+        pytest.param("ops:canary@127.0.0.1:{}", "the address of the proxy, or of a redirect, is not a URL", id="not a URL"),
+    ],
+)
+async def test_the_password_of_a_proxy_is_in_no_error(proxy: str, said: str, tmp_path: Path) -> None:
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
+        url = proxy.format(server.sockets[0].getsockname()[1])
+        path = written(tmp_path, {"server": "https://kube.invalid", "proxy-url": url}, {"token": "t"})
+        with pytest.raises(Unreachable) as caught:
+            await connect(KubernetesSettings(kubeconfig=path))
+    assert str(caught.value) == f"https://kube.invalid: {said}"
