@@ -123,7 +123,9 @@ async def test_why_credentials_cannot_be_renewed_is_said(
         pytest.param(
             "http://ops:canary@127.0.0.1:{}", "the proxy says 407 Proxy Authentication Required", id="refused"
         ),
-        pytest.param("ops:canary@127.0.0.1:{}", "the address of the proxy, or of a redirect, is not a URL", id="not a URL"),
+        pytest.param(
+            "ops:canary@127.0.0.1:{}", "the address of the proxy, or of a redirect, is not a URL", id="not a URL"
+        ),
     ],
 )
 async def test_the_password_of_a_proxy_is_in_no_error(proxy: str, said: str, tmp_path: Path) -> None:
