@@ -93,7 +93,7 @@ class KindListWatch:
                 listing = await self._list(limit)
                 if listing is not None:
                     return listing
-        except (Gone, Refused):
+        except Gone:  # one that is refused is silent, unless it has never been heard of
             if self.kind.optional:
                 self._contact.absent(self.name)
             raise

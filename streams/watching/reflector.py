@@ -111,7 +111,8 @@ class Reflector:
     async def run(self, position: str | None) -> None:
         """Watch from the position; None where the first list found the kind not served."""
         backoff = Backoff(self._timing)
-        delay = 0.0 if position is not None else self._timing.absent
+        served = position is not None
+        delay = 0.0 if served else self._timing.absent
         clock = asyncio.get_running_loop().time
         self._reached = number(position or "") or 0
         while True:
@@ -123,6 +124,7 @@ class Reflector:
                 if position is None:
                     async with self._listing:
                         position = await self._relist()
+                    served = True
                     begun = clock()
                 async with aclosing(self._source.watch(position)) as batches:
                     async for batch in batches:
@@ -136,7 +138,8 @@ class Reflector:
                     backoff.reset()
                 delay = backoff.next()
             except Gone as error:
-                delay = self._timing.absent if position is None and self._optional else backoff.next()
+                served = position is not None
+                delay = self._timing.absent if self._optional and not served else backoff.next()
                 log.info("list again", kind=self._source.name, reason=str(error), delay=round(delay, 1))
                 position = None
             except Retry as error:
@@ -145,7 +148,8 @@ class Reflector:
             except (Refused, Unreachable) as error:
                 if clock() - begun >= self._timing.steady:
                     backoff.reset()
-                refused = isinstance(error, Refused) and position is None and self._optional
+                # What was served once is refused for a moment: the server starts, or has new credentials.
+                refused = isinstance(error, Refused) and self._optional and not served
                 delay = self._timing.absent if refused else backoff.next()
                 # Connections break every day; only one that does not come back at once is worth a line.
                 tell = log.warning if delay else log.info

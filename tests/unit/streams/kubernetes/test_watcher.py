@@ -670,6 +670,23 @@ async def test_a_watcher_that_hears_nothing_says_so_until_it_does_again(
         await soon(lambda: seen_in(topics) > silent)
 
 
+async def test_an_optional_kind_that_was_heard_of_and_is_refused_is_silent(
+    kube: FakeKube, topics: FakeTopics, tmp_path: Path
+) -> None:
+    vmirs = next(kind for kind in KINDS if kind.optional)
+    kube.served[vmirs.plural] = vmirs
+    kube.faults = [Fault("watch", vmirs.plural, drop=1)]
+    timing = Timing(sleep=lambda seconds: asyncio.sleep(min(seconds, 0.1)))
+    async with watching(impatient(kube, tmp_path), topics, timing) as source:
+        await kube.asked("watch", vmirs.plural)
+        refused = [Fault("list", vmirs.plural, status=403) for _ in range(1000)]
+        kube.faults = [Fault("watch", vmirs.plural, error=410), *refused]
+        await kube.put(vmirs.plural, {"metadata": {"name": "vms", "namespace": "shop"}})
+        await soon(lambda: source.stale == f"nothing has been heard of {vmirs.plural} for over 2 s")
+        kube.faults = []
+        await soon(lambda: source.stale == "")
+
+
 # ------------------------------------------------------------------------------------------- what the topics hold
 async def test_what_a_former_owner_published_late_and_what_is_lost_is_published_again(
     kube: FakeKube, topics: FakeTopics, naps: Naps, tmp_path: Path
