@@ -18,7 +18,6 @@ from underhost.agents.pipeline.decisions import Decisions, FindingChange
 from underhost.agents.pipeline.gates.guards import Guards
 from underhost.agents.pipeline.latest import LatestDecisions
 from underhost.agents.pipeline.tables.sites import sites_of
-from underhost.agents.pipeline.tables.terms import KnownTerm, deleted_uid, header_of, newest
 from underhost.agents.site.host_labels import hosts_of
 from underhost.agents.site.objects import decode_record, read_key, read_record
 from underhost.schemas.errors import BadEvent, UnderhostError
@@ -28,6 +27,7 @@ from underhost.schemas.topics import BY_NAME, NODE_HOSTS, SOURCE_TOPICS, VIOLATI
 from underhost.streams.cloudevents import TERM
 from underhost.streams.ports import Record, TopicReader
 from underhost.streams.settings.model import Settings
+from underhost.streams.terms import KnownTerm, deleted_uid, header_of, newest
 
 log = logging.getLogger(__name__)
 

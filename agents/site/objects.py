@@ -165,7 +165,7 @@ class SiteState:
         rows, name = self._rows[topic.short], _NAMES.get(topic.short, _qualified)(key)
         held = rows.get(name)
         if held is not None:
-            _refuse_late(held, value, deleted_uid)
+            refuse_late(held, value, deleted_uid)
         if value is None:
             changed = rows.pop(name, None) is not None
             if isinstance(held, Pod):
@@ -307,8 +307,8 @@ def shared_parts() -> SharedParts:
     return SharedParts(keeps_bytes=True)
 
 
-def _refuse_late(held: Struct, value: Struct | None, deleted_uid: str) -> None:
-    """Raises LateRecord where the row is newer than what comes."""
+def refuse_late(held: Struct, value: Struct | None, deleted_uid: str) -> None:
+    """Raises LateRecord where the row is newer than what comes; `deleted_uid` is as in `SiteState.put`."""
     if value is None:
         uid = getattr(getattr(held, "metadata", None), "uid", "")
         if deleted_uid and uid and uid != deleted_uid:

@@ -1,25 +1,31 @@
 """A site as it was: its state topics folded up to a moment, or up to the offsets that a decision was made from.
 
 In: the records of a site, as any consumer reads them. Out: snapshots, and the findings that were published by then.
+What the tables left out, being late or no record of ours, is left out, and no record counts as one of the future.
 State topics are compacted only after a day, so the last day can be told exactly; before that, superseded records are
 gone. Within a budget of memory only the newest part can be told. Not for many threads at a time.
 """
 
 import time
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 
+from msgspec import Struct
+
 from underhost.agents.site.join import located
-from underhost.agents.site.objects import SiteState, decode_record, read_key, read_record
+from underhost.agents.site.objects import SiteState, decode_record, read_key, read_record, refuse_late
 from underhost.agents.site.snapshot import BY_VM, Joining, Snapshot
 from underhost.schemas.errors import BadEvent, InputError
 from underhost.schemas.keys import LISTED, Key, site_of
 from underhost.schemas.records import RESOLVED, FindingEvent
 from underhost.schemas.topics import BY_NAME, DAY_MS, NODES, SOURCE_TOPICS, VIOLATIONS, VSPHERE_TOPICS, Topic
+from underhost.streams.cloudevents import TERM
 from underhost.streams.derived import rfc3339
-from underhost.streams.ports import TopicReader
+from underhost.streams.ports import Record, TopicReader
+from underhost.streams.terms import KnownTerm, deleted_uid, header_of, newest
 
 RECORD = 400
 """About the bytes that a record takes beside its value: its key and the objects around both."""
@@ -39,9 +45,16 @@ class _Change:
     def size(self) -> int:
         return RECORD + len(self.value or b"")
 
+    def row(self) -> Struct | None:
+        """The object, marker or finding, None for a tombstone. Raises BadEvent."""
+        if self.topic is VIOLATIONS:
+            return decode_record(VIOLATIONS, self.value)
+        return read_record(self.topic, self.key, self.value)
+
 
 class _Gathered:
-    """The records of a site as they are read. `budget` is in bytes, None for no limit.
+    """The records of a site as they are read, without those that the tables left out. `budget` is in bytes, None for no
+    limit.
 
     Attributes:
         changes: the records, those of a key in their order.
@@ -53,9 +66,24 @@ class _Gathered:
         self.changes: list[_Change] = []
         self.begins = 0
         self._budget, self.size = budget, 0
+        self._held: dict[tuple[str, Key], _Change] = {}
+        self._terms: dict[str, KnownTerm] = {}
+        self._latest: dict[str, int] = {}
+        self._ahead: defaultdict[str, list[_Change]] = defaultdict(list)
+        """By topic: the newest term, the time of the newest record, and the records since whose time was to come."""
 
-    def add(self, change: _Change) -> None:
-        """Raises InputError where even one record of each key is too much."""
+    def add(self, record: Record, text: str) -> None:
+        """A record of this key. Raises BadEvent, as the tables did, for one that cannot be read or comes late.
+
+        Raises InputError where even one record of each key is too much.
+        """
+        topic = BY_NAME[record.topic]
+        at, ahead = self._time_of(topic, record)
+        key = _key_of_finding(text) if topic is VIOLATIONS else read_key(record.key)
+        change = _Change(at, topic, record.offset, key, record.value)
+        self._refuse_late(change, record)
+        if ahead:
+            self._ahead[topic.short].append(change)
         self.changes.append(change)
         self.size += change.size
         if self._budget is None or self.size <= self._budget:
@@ -67,6 +95,35 @@ class _Gathered:
                 return
         if self.size > self._budget:
             raise InputError(f"the site's history takes more than {self._budget >> 20} MiB")
+
+    def _time_of(self, topic: Topic, record: Record) -> tuple[int, bool]:
+        """When the record came, and whether that is only known once the next one has come.
+
+        The order of a topic is its offsets'. Who wrote a time that is still to come had a wrong clock: it came no later
+        than the next one whose time can be true.
+        """
+        now = int(time.time() * 1000)
+        if record.timestamp > now:
+            return now, True
+        latest = self._latest[topic.short] = max(self._latest.get(topic.short, 0), record.timestamp)
+        for change in self._ahead.pop(topic.short, ()):
+            change.at = latest
+        return latest, False
+
+    def _refuse_late(self, change: _Change, record: Record) -> None:
+        """Raises BadEvent where the tables left the record out."""
+        row, short, place = change.row(), change.topic.short, (change.topic.short, change.key)
+        since = self._latest.get(short, 0) / 1000
+        term = newest(self._terms.get(short), header_of(record.headers, TERM), since)
+        if term is not None:
+            self._terms[short] = term
+        held = self._held.get(place)
+        if held is not None and (before := held.row()) is not None:
+            refuse_late(before, row, deleted_uid(record.headers))
+        if row is None:
+            self._held.pop(place, None)
+        else:
+            self._held[place] = change
 
     def _thin(self, begins: int) -> None:
         self.begins = max(self.begins, begins)
@@ -128,21 +185,14 @@ class SiteHistory:
         Raises Unreachable, and InputError where the topics hold nothing, or one record of each key is too much.
         """
         gathered = _Gathered(budget)
-        latest: dict[tuple[str, int], int] = {}
         async with aclosing(reader.history((*SOURCE_TOPICS, VIOLATIONS), site)) as records:  # type: ignore[type-var]
             async for record in records:
                 heard()
                 text = (record.key or b"").decode("utf-8", "replace")
                 if site_of(text) != site:
                     continue
-                place = (record.topic, record.partition)
-                at = latest[place] = max(latest.get(place, 0), record.timestamp)  # the order of a topic is its offsets'
-                topic = BY_NAME[record.topic]
-                try:
-                    key = _key_of_finding(text) if topic is VIOLATIONS else read_key(record.key)
-                except BadEvent:
-                    continue  # it is a dead letter
-                gathered.add(_Change(at, topic, record.offset, key, record.value))
+                with suppress(BadEvent):  # it is a dead letter, or late: what was held before stays
+                    gathered.add(record, text)
         if all(each.topic is VIOLATIONS for each in gathered.changes):
             raise InputError(nothing_of(site, await sites_of(reader)))
         return cls(site, gathered, joining=joining)
@@ -156,7 +206,7 @@ class SiteHistory:
             self._folded = 0, SiteState(self.site, SOURCE_TOPICS)
         done, state = self._folded
         for change in self._changes[done:count]:
-            _apply(state, change)
+            state.put(change.topic, change.key, change.row())
         self._folded = count, state
         return self._picture(state, {change.topic.short: change.offset for change in self._changes[:count]})
 
@@ -165,7 +215,7 @@ class SiteHistory:
         state = SiteState(self.site, SOURCE_TOPICS)
         for change in self._changes:
             if change.offset <= offsets.get(change.topic.short, -1):
-                _apply(state, change)
+                state.put(change.topic, change.key, change.row())
         return self._picture(state, offsets)
 
     def published(self, moment: int) -> dict[str, FindingEvent]:
@@ -174,18 +224,18 @@ class SiteHistory:
         for change in self._events:
             if change.at > moment:
                 break
-            id_, event = change.key.name, _finding(change.value)
-            if event is None or event.state == RESOLVED:
-                open_.pop(id_, None)
-            else:
+            id_, event = change.key.name, change.row()
+            if isinstance(event, FindingEvent) and event.state != RESOLVED:
                 open_[id_] = event
+            else:
+                open_.pop(id_, None)
         return open_
 
     def events(self) -> Iterator[tuple[int, FindingEvent]]:
         """What was published of findings, in the order of time (milliseconds since 1970)."""
         for change in self._events:
-            event = _finding(change.value)
-            if event is not None:
+            event = change.row()
+            if isinstance(event, FindingEvent):
                 yield change.at, event
 
     def _complete(self) -> int:
@@ -207,21 +257,6 @@ class SiteHistory:
         return located(snapshot)
 
 
-def _apply(state: SiteState, change: _Change) -> None:
-    try:
-        state.put(change.topic, change.key, read_record(change.topic, change.key, change.value))
-    except BadEvent:
-        return  # it was a dead letter then, too: what was held before stays
-
-
 def _key_of_finding(text: str) -> Key:
     site, _, id_ = text.partition("/")
     return Key(site, "finding", "", id_)
-
-
-def _finding(value: bytes | None) -> FindingEvent | None:
-    try:
-        event = decode_record(VIOLATIONS, value)
-    except BadEvent:
-        return None
-    return event if isinstance(event, FindingEvent) else None

@@ -3,8 +3,8 @@
 In: records of the topics. Out: table rows, the decoded objects in `sites.py`, and what cannot be read in dead-letters
 (stage `tables`); the stream goes on. A row is state, set again as often as the record comes again, never a counter:
 that is what makes at-least-once delivery enough. Rows are kept under the record's key in the record's partition. A late
-record, of a publisher that another one has followed or older than the object's row, changes nothing: `terms.py` and
-`agents/site/objects.py` say which those are.
+record, of a publisher that another one has followed or older than the object's row, changes nothing: `streams/terms.py`
+and `agents/site/objects.py` say which those are.
 """
 
 import logging
@@ -17,10 +17,8 @@ import faust
 import msgspec
 from msgspec import Struct
 
-from underhost.agents.pipeline.tables import terms
 from underhost.agents.pipeline.tables.orphans import Orphans, is_target, target_of
 from underhost.agents.pipeline.tables.sites import Sites
-from underhost.agents.pipeline.tables.terms import deleted_uid, header_of
 from underhost.agents.sinks.orders import DONE, forged
 from underhost.agents.sinks.registry import COMMANDS
 from underhost.agents.site.objects import decode_record, read_key, read_record
@@ -29,9 +27,11 @@ from underhost.schemas.errors import BackendError, BadEvent, LateRecord
 from underhost.schemas.keys import LISTED, Key, site_of
 from underhost.schemas.records import Action, Listed, Outcome
 from underhost.schemas.topics import Topic
+from underhost.streams import terms
 from underhost.streams.cloudevents import TERM
 from underhost.streams.derived import FLEETING
 from underhost.streams.faust.app import declare
+from underhost.streams.terms import deleted_uid, header_of
 
 log = logging.getLogger(__name__)
 

@@ -62,6 +62,10 @@ class RememberedTopics:
         if event.state == RESOLVED:
             self._write(VIOLATIONS, finding_key(self._site, event.id), None, at)
 
+    def add(self, *records: Record) -> None:
+        """These, as they are."""
+        self._records += records
+
     def _key(self, kind: str, name: str) -> str:
         namespace, _, rest = name.rpartition("/")
         return object_key(self._site, kind, rest, namespace)

@@ -1,9 +1,9 @@
 """Whether a record comes from an owner that another one has followed: the terms of the publishers' leases.
 
-In: the term that a record carries, its time, and the newest term that its table knows of the site. Out: what the table
-is to know from now on, or LateRecord; from headers, what a record says of itself. Pure; `agents.py` keeps the row, and
-`pipeline/observer.py` what the page knows. Terms are compared within one topic, whose order is the order of sending: in
-another topic an older owner's records may rightly be read later.
+In: the term that a record carries, its time, and the newest term that its reader knows of the site. Out: what is to be
+known from now on, or LateRecord; from headers, what a record says of itself. Pure; the tables keep a row of it
+(`agents/pipeline/tables/agents.py`), other readers remember it. Terms are compared within one topic, whose order is the
+order of sending: in another topic an older owner's records may rightly be read later.
 """
 
 from collections.abc import Iterable, Mapping
