@@ -92,10 +92,7 @@ class PastSites:
         """How far back every moment can be told."""
         site = self._known_site(request.query.get("site", self._home))
         async with self._turn(request):
-            try:
-                past = await self._past(site, 0)
-            except InputError as error:
-                raise RequestRefused(404, str(error)) from error
+            past = await self._past(site, 0)
         told = HistoryRange(site, rfc3339(past.begins / 1000), rfc3339(time.time()), *_marks(past))
         return document(_encoder.encode(told))
 
@@ -157,7 +154,10 @@ class PastSites:
         self._last = None
 
     async def _past(self, site: str, moment: int) -> SiteHistory:
-        """The topics as they were read last, or now where the moment is after that."""
+        """The topics as they were read last, or now where the moment is after that.
+
+        Raises RequestRefused where they cannot tell of the site now, BackendError where they do not answer.
+        """
         read, past = self._read.get(site, (0.0, None))
         if past is None or (moment > past.ends and time.monotonic() - read > FRESH):
             past = None
@@ -167,6 +167,8 @@ class PastSites:
                     past = await SiteHistory.read(self._reader, site, budget=BUDGET, joining=self._joining)
             except TimeoutError:
                 raise RequestRefused(503, f"the topics were not read within {READING:.0f} s; ask again") from None
+            except InputError as error:  # what was asked is right: it is the topics, or the settings, that are not
+                raise RequestRefused(503, "; ".join(error.faults)) from error
             self._read[site] = time.monotonic(), past
             while len(self._read) > SITES or (len(self._read) > 1 and self._size() > BUDGET):
                 self._read.popitem(last=False)

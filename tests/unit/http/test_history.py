@@ -17,6 +17,7 @@ from underhost.agents.http.guard import RequestRefused, guard
 from underhost.agents.http.history import PastSites, _marks
 from underhost.agents.site.snapshot import Options
 from underhost.agents.snapshots.history import SiteHistory
+from underhost.schemas.errors import InputError
 from underhost.schemas.keys import listed_key
 from underhost.schemas.kubernetes import encode
 from underhost.schemas.records import Listed
@@ -60,6 +61,11 @@ class Past:
     def __init__(self, reader: CountedReader, past: PastSites, client: aiohttp.ClientSession, address: str) -> None:
         self.reader, self.past, self._client, self._address = reader, past, client, address
 
+    async def ask(self, path: str) -> tuple[int, str]:
+        """The status of the answer, and why it is refused."""
+        async with self._client.get(f"{self._address}/{path}") as answer:
+            return answer.status, (await answer.json()).get("error", "")
+
     async def get(self, path: str) -> int:
         """The status of the answer."""
         async with self._client.get(f"{self._address}/{path}") as answer:
@@ -78,7 +84,9 @@ async def past(tmp_path: Path) -> AsyncIterator[Past]:
         reader = CountedReader(tmp_path / "log.db")
         sites = PastSites(SITES[0], Options(), reader, known)
         app = web.Application(middlewares=[guard()])
-        app.add_routes([*sites.routes(), web.get("/api/v1/map", sites.map)])
+        app.add_routes(
+            [*sites.routes(), web.get("/api/v1/map", sites.map), web.get("/api/v1/findings", sites.findings)]
+        )
         runner = web.AppRunner(app)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -163,6 +171,20 @@ async def test_documents_are_kept_up_to_their_bytes(past: Past, monkeypatch: pyt
 async def test_topics_that_take_too_long_to_read_are_a_503(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(history_module, "READING", 0.0)
     assert await past.get("api/v1/history") == 503
+
+
+@pytest.mark.parametrize("path", ["history", "map?at=0s", "findings?at=0s"])
+async def test_topics_that_cannot_be_read_are_a_503_that_says_why(
+    past: Past, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    async def unreadable(*_: object, **__: object) -> SiteHistory:
+        raise InputError("kafka.tls.ca_file /etc/kafka/ca.pem: no such file", "kafka.sasl.password_file: empty")
+
+    monkeypatch.setattr(SiteHistory, "read", unreadable)
+    assert await past.ask(f"api/v1/{path}") == (
+        503,
+        "kafka.tls.ca_file /etc/kafka/ca.pem: no such file; kafka.sasl.password_file: empty",
+    )
 
 
 async def test_what_was_read_is_forgotten_when_nobody_has_looked_for_a_while(
