@@ -22,7 +22,7 @@ from underhost.agents.http.doors.passwords import unpublished
 from underhost.agents.http.guard import guard, harden, say
 from underhost.agents.http.routes import HttpRoutes
 from underhost.schemas.errors import InputError
-from underhost.schemas.numbers import number
+from underhost.streams.settings.web import split_listen
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 HEADERS, LONGEST_HEADER = 48, 4096
@@ -77,9 +77,9 @@ async def start_server(
 
     `hosts` are further names that the listener answers to, `routes` what there is beside the probes, `door` what they
     ask for (absent: reading is open, binding is not), `tls` how the listener shows who it is, `setting` names it;
-    `opened` listens at that address already. Raises InputError where the address is none or cannot be had.
+    `opened` listens at that address already. Raises InputError where the address cannot be had, ValueError for none.
     """
-    host, port = split_listen(listen, setting)
+    host, port = split_listen(listen)
     inward = [unpublished, guard(hosts), counted, doors.at(door or Door()), bounded]
     app = web.Application(client_max_size=BODY, middlewares=inward)
     app[SENDING], app[HELD] = patience, HeldBodies()
@@ -145,12 +145,3 @@ def probes(
         return web.Response(body=generate_latest(registry), headers={"Content-Type": METRICS_TYPE})
 
     return [web.get("/healthz", healthz), web.get("/readyz", readyz), web.get("/metrics", metrics)]
-
-
-def split_listen(listen: str, setting: str = "web.listen") -> tuple[str, int]:
-    """Host and port of `HOST:PORT` or `:PORT`. Raises InputError."""
-    host, colon, text = listen.rpartition(":")
-    port = number(text)
-    if not colon or port is None or port > 65535:
-        raise InputError(f"{setting} {listen!r}: HOST:PORT is expected")
-    return host.strip("[]") or "0.0.0.0", port

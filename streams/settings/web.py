@@ -6,11 +6,30 @@ hold is for `agents/http/doors`.
 
 import ipaddress
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from pydantic import field_validator, model_validator
+from pydantic import AfterValidator, field_validator, model_validator
 
+from underhost.schemas.numbers import number
 from underhost.streams.settings.group import SettingsGroup
+
+
+def split_listen(listen: str) -> tuple[str, int]:
+    """Host and port of `HOST:PORT` or `:PORT`. Raises ValueError."""
+    host, colon, text = listen.rpartition(":")
+    port = number(text)
+    if not colon or port is None or port > 65535:
+        raise ValueError(f"HOST:PORT is expected, not {listen!r}")
+    return host.strip("[]") or "0.0.0.0", port
+
+
+def _checked(listen: str) -> str:
+    split_listen(listen)
+    return listen
+
+
+Listen = Annotated[str, AfterValidator(_checked)]
+"""Where to listen; what is no address is told before anything else is done."""
 
 
 class ListenerTlsSettings(SettingsGroup):
@@ -28,7 +47,7 @@ class ListenerTlsSettings(SettingsGroup):
 class WebSettings(SettingsGroup):
     """The HTTP listener. Off loopback it needs `tokenFile` or `tls.clientCaFile`."""
 
-    listen: str = "127.0.0.1:8080"
+    listen: Listen = "127.0.0.1:8080"
     hosts: tuple[str, ...] = ()
     """Public names that the page is called by; addresses, names without a dot and a cluster's own are always served."""
     tls: ListenerTlsSettings | None = None
@@ -62,7 +81,7 @@ class ExtenderSettings(SettingsGroup):
     """The listener of kube-scheduler's questions, beside the page's. Off loopback it needs `tls.clientCaFile` or
     `web.tokenFile`."""
 
-    listen: str | None = None
+    listen: Listen | None = None
     """`HOST:PORT`; absent: the questions are asked at `web.listen`."""
     tls: ListenerTlsSettings | None = None
     """With `clientCaFile` nobody gets as far as asking without a certificate."""
@@ -91,13 +110,9 @@ def extender_fault(web: WebSettings, extender: ExtenderSettings) -> str | None:
 
 
 def is_loopback(listen: str) -> bool:
-    """Whether nobody but this machine reaches `HOST:PORT`; a name that has to be looked up may be anything.
-
-    What is no address at all nobody reaches: whoever listens there says so.
-    """
-    host, colon, port = listen.rpartition(":")
-    host = host.strip("[]")
-    if host == "localhost" or not colon or not port.isdigit():
+    """Whether nobody but this machine reaches `HOST:PORT`; a name that has to be looked up may be anything."""
+    host, _ = split_listen(listen)
+    if host == "localhost":
         return True
     try:
         return ipaddress.ip_address(host).is_loopback

@@ -100,7 +100,7 @@ def _a_page(listen: str | None) -> Iterator[tuple[str, socket.socket | None, str
     Unless told otherwise it is the usual address, or a free port: a second demo must not fail of the first. It is taken
     at once, since one that begins at the same moment would find it free as well.
     """
-    if listen:
+    if listen is not None:
         yield listen, None, None
         return
     try:

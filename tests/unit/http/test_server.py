@@ -13,9 +13,10 @@ from support.workers.pipeline import running, settings_in
 
 from underhost.agents.http.budgets.bodies import body_of
 from underhost.agents.http.routes import HttpRoutes
-from underhost.agents.http.server import split_listen, start_server
+from underhost.agents.http.server import start_server
 from underhost.schemas.errors import InputError
 from underhost.streams.settings.model import WebSettings
+from underhost.streams.settings.web import split_listen
 
 HEALTHY = '{"apiVersion": "underhost/v1", "kind": "Health", "status": "ok"}'
 READY = '{"apiVersion": "underhost/v1", "kind": "Readiness", "reasons": {}, "status": "ok"}'
@@ -75,7 +76,7 @@ def test_a_listen_address_is_a_host_and_a_port(listen: str, place: tuple[str, in
 
 @pytest.mark.parametrize("listen", ["", "here", "here:", "here:http", "here:70000", "here:²"])
 def test_anything_else_is_refused(listen: str) -> None:
-    with pytest.raises(InputError, match="HOST:PORT is expected"):
+    with pytest.raises(ValueError, match="HOST:PORT is expected"):
         split_listen(listen)
 
 

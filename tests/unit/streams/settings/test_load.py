@@ -122,6 +122,13 @@ def test_all_faults_are_told_with_their_places(tmp_path: Path) -> None:
             "vsphere: staleAfter must be at least two poll intervals (120 s)",
             id="stale before two polls",
         ),
+        pytest.param("web: {listen: here}", "web.listen: HOST:PORT is expected, not 'here'", id="no address"),
+        pytest.param("web: {listen: ':²'}", "web.listen: HOST:PORT is expected, not ':²'", id="no port"),
+        pytest.param(
+            "{web: {tokenFile: t}, extender: {listen: '10.0.0.1:65536'}}",
+            "extender.listen: HOST:PORT is expected, not '10.0.0.1:65536'",
+            id="a port beyond the last one",
+        ),
         pytest.param(
             "web: {listen: '0.0.0.0:8080'}",
             "web: listen 0.0.0.0:8080 is not loopback: it needs tokenFile or tls.clientCaFile",
