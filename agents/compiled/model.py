@@ -41,7 +41,7 @@ class Model:
         """Raises BadObjectError that names the first object that breaks the API's rules, and its field."""
         self.options, self.nodes, self.volumes = options, Nodes(snapshot), volumes_of(snapshot)
         self.owners = 0
-        self.reader = PodReader(self.volumes is not None)
+        self.reader = PodReader(claims=self.volumes is not None)
         parser = Parser(options.shares.terms)
         labels = SelectedLabels(snapshot, parser)
         reading = self.reader.read(snapshot.pods, self.nodes.index, labels)

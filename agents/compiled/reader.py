@@ -91,7 +91,7 @@ class PodReader:
     With `claims`, the claims of a pod are part of its class: they can be judged.
     """
 
-    def __init__(self, claims: bool = False) -> None:
+    def __init__(self, *, claims: bool) -> None:
         self.claims = claims
         self.requests: list[Request] = []
         self._shapes: dict[object, int] = {}

@@ -35,16 +35,8 @@ class ChangeFeed:
         changed: set once something is new after now. Taken before a look, it cannot miss what comes during it.
     """
 
-    def __init__(
-        self,
-        site: str,
-        decisions: Decisions,
-        pool: Executor,
-        *,
-        epoch: str,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._site, self._pool, self._epoch, self._clock = site, pool, epoch, clock
+    def __init__(self, site: str, decisions: Decisions, pool: Executor, *, epoch: str) -> None:
+        self._site, self._pool, self._epoch = site, pool, epoch
         self.decisions = decisions
         self._rows = MapRows()
         self._shown: Decisions | None = None
@@ -84,12 +76,12 @@ class ChangeFeed:
         self.changed = asyncio.Event()
 
     def _is_looked_at(self) -> bool:
-        return self._clock() - self._on_read < LINGER
+        return time.monotonic() - self._on_read < LINGER
 
     # ---------------------------------------------------------------------------------------------- what is looked at
     async def refresh(self) -> None:
         """Bring the rows up to the newest decisions; the difference is an event."""
-        asleep, self._on_read = not self._is_looked_at(), self._clock()
+        asleep, self._on_read = not self._is_looked_at(), time.monotonic()
         async with self._lock:
             decisions = self.decisions
             if decisions is self._shown:

@@ -75,7 +75,6 @@ def refusals_at(
     request: int,
     node: int,
     only: list[str] | None = None,
-    out: bool = False,
     there: Occupants | None = None,
 ) -> dict[str, Refusal]:
     """What each rule that refuses one node says, in filter order; with `there` also what stands in the way."""
@@ -84,11 +83,11 @@ def refusals_at(
     for named in plan.rules:
         if only is not None and named.name not in only:
             continue
-        codes = named.prepared.refuse(wanted, at, out)
+        codes = named.prepared.refuse(wanted, at)
         if codes is not None and codes[0]:
             code = int(codes[0])
             found[named.name] = (
-                named.prepared.explain(code, wanted, node, out)
+                named.prepared.explain(code, wanted, node)
                 if there is None
                 else named.prepared.explain_fully(code, wanted, node, there)
             )

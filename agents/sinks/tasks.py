@@ -9,7 +9,7 @@ LOOK = 0.5
 """Seconds between two looks at a task."""
 
 
-async def until_done(tasks: VCenterTasks, task: str, look: float = LOOK) -> None:
+async def until_done(tasks: VCenterTasks, task: str, look: float) -> None:
     """Until the task has ended well. Raises Refused where it has failed, Unreachable where nobody can look any more."""
     try:
         while not await tasks.is_done(task):  # noqa: ASYNC110 - vCenter signals nothing

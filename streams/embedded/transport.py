@@ -23,7 +23,7 @@ SCHEME = "embedded"
 TARGET = "underhost.streams.embedded.transport:Transport"
 
 
-def embedded_url(path: Path, sync: str | None = None) -> str:
+def embedded_url(path: Path, sync: str | None) -> str:
     """The broker URL of a file; Faust splits a broker setting at `,` and `;`, so these are escaped."""
     query = f"?sync={sync}" if sync else ""
     return f"{SCHEME}://{quote(str(path.resolve()))}{query}"

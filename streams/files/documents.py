@@ -250,7 +250,7 @@ def _read_one(raw: Raw, place: FilePlace, into: Collected, implied: tuple[str, s
         _read(item, raw, place.file, into, implied, at)
 
 
-def _within_bounds(raws: Iterable[Raw], file: str, into: Collected, first: int = 0) -> Iterator[tuple[int, Raw]]:
+def _within_bounds(raws: Iterable[Raw], file: str, into: Collected, first: int) -> Iterator[tuple[int, Raw]]:
     """The items, each with its position from `first` on; one that is huge is a fault."""
     for index, raw in enumerate(raws, first):
         if len(raw) >= _SURELY_SMALL and _is_huge(raw):

@@ -25,7 +25,7 @@ _objects = msgspec.json.Decoder(list[dict[str, Any]] | None)
 
 
 def fault_of(
-    error: msgspec.ValidationError, prefix: str = "", object_: str = "", file: str = "", data: bytes | Raw = b""
+    error: msgspec.ValidationError, prefix: str = "", object_: str = "", file: str = "", *, data: bytes | Raw
 ) -> BadObjectError:
     """A decoder's error as one line that names the field (below `prefix`) in the API's spelling; `data` was decoded."""
     message, path = worded(error, data)

@@ -6,7 +6,7 @@ is written, nothing is watched.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import aiohttp
 import msgspec
@@ -47,16 +47,14 @@ class _ListEnd(msgspec.Struct):
     metadata: _ContinueToken = msgspec.field(default_factory=_ContinueToken)
 
 
-async def read_cluster(
-    settings: KubernetesSettings, take: Take, *, environ: Mapping[str, str] | None = None
-) -> list[str]:
+async def read_cluster(settings: KubernetesSettings, take: Take) -> list[str]:
     """List everything once; returns one line for each list that was not read.
 
     Raises InputError for a wrong kubeconfig, Unreachable or Refused where the cluster does not answer, or does not let
     us read what no command can do without.
     """
     try:
-        async with asyncio.timeout(FIRST_ANSWER) as deadline, await connect(settings, environ=environ) as client:
+        async with asyncio.timeout(FIRST_ANSWER) as deadline, await connect(settings) as client:
             return await _Lister(client, take, deadline).read()
     except TimeoutError as error:
         raise Unreachable(f"the Kubernetes cluster gives no answer within {FIRST_ANSWER:.0f} s") from error

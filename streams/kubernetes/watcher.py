@@ -58,12 +58,11 @@ class KubernetesSource(Source):
         reader: TopicReader,
         *,
         timing: Timing | None = None,
-        kinds: Sequence[Kind] = KINDS,
     ) -> None:
         self.epoch = time.time_ns() // 1_000_000
         self.ready = asyncio.Event()
         self._site, self._settings, self._publisher, self._reader = site, settings, publisher, reader
-        self._timing, self._kinds = timing or Timing(), kinds
+        self._timing = timing or Timing()
         self._doubts = Doubts(site=site)
         self._doubted = asyncio.Event()
         self._told, self._settling = "", False
@@ -101,7 +100,7 @@ class KubernetesSource(Source):
             raise _first(group) from None
 
     async def _list_and_follow(self, client: KubernetesClient) -> None:
-        list_watches = [KindListWatch(client, kind, self._site, self._timing, self._contact) for kind in self._kinds]
+        list_watches = [KindListWatch(client, kind, self._site, self._timing, self._contact) for kind in KINDS]
         starts = await self._start(client, list_watches)
         reflectors = [self._reflector(each, start) for each, start in zip(list_watches, starts, strict=True)]
         if self._doubts.accepted:  # somebody has said so while it was published
@@ -195,7 +194,7 @@ class KubernetesSource(Source):
         found = {}
         for topic in KUBERNETES_TOPICS:
             rows = await self._reader.state(topic, self._site)
-            for kind in self._kinds:
+            for kind in KINDS:
                 reflector = self._reflectors[kind.plural]
                 if kind.topic is topic and not reflector.shrunk:
                     of, record = kind.kind.lower(), kind.topic.kinds[kind.kind.lower()]

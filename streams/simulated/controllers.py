@@ -29,6 +29,8 @@ from underhost.streams.simulated.store import Change, ObjectKey
 from underhost.streams.simulated.timeline import Timeline
 
 KUBEVIRT = "VirtualMachineInstanceReplicaSet"
+START = 0.6
+"""Seconds from a pod's binding to its being ready."""
 
 
 @dataclass(frozen=True)
@@ -53,19 +55,12 @@ class Owner:
 
 
 class Controllers:
-    """The control loops of the simulated cluster.
+    """The control loops of the simulated cluster."""
 
-    Args:
-        start: seconds from a pod's binding to its being ready.
-    """
-
-    def __init__(
-        self, cluster: SimulatedKubernetes, timeline: Timeline, source: random.Random, *, start: float = 0.6
-    ) -> None:
+    def __init__(self, cluster: SimulatedKubernetes, timeline: Timeline, source: random.Random) -> None:
         self._cluster = cluster
         self._timeline = timeline
         self._random = source
-        self._start = start
         self._owners: dict[tuple[str, str, str], Owner] = {}
         self._uids: dict[tuple[str, str, str], str] = {}
         self._owner_of: dict[str, tuple[str, str, str]] = {}
@@ -213,7 +208,7 @@ class Controllers:
                 msgspec.structs.replace(held, status=PodStatus(phase="Running", conditions=conditions))
             )
 
-        self._timeline.after(self._start, start)
+        self._timeline.after(START, start)
 
 
 def _ordinal(pod: Pod) -> int:

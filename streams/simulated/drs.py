@@ -29,7 +29,7 @@ class Drs:
     """
 
     def __init__(
-        self, timeline: Timeline, vsphere: SimulatedVSphere, source: random.Random, *, interval: float = 5.0
+        self, timeline: Timeline, vsphere: SimulatedVSphere, source: random.Random, *, interval: float
     ) -> None:
         self._timeline, self._vsphere, self._interval = timeline, vsphere, interval
         self._random = random.Random(source.getrandbits(32))

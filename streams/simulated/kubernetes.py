@@ -29,6 +29,8 @@ from underhost.streams.simulated.timeline import Timeline
 OUR_MANAGER = "underhost"
 EVICTION_RETRY = 5.0
 """Seconds after which a refused eviction is tried again, as kubectl drain does."""
+GRACE = 1.0
+"""Seconds from a pod's deletion to its end."""
 KUBELET_LOOKS = 5.0
 """Seconds between two checks whether a lost node is back to end a pod."""
 
@@ -39,18 +41,16 @@ class SimulatedKubernetes:
     Args:
         timeline: when things happen.
         source: where uids come from, so that a seed decides them.
-        grace: seconds from a pod's deletion to its end.
 
     Attributes:
         store: the objects, and who watches them.
         managers: who owns each label of each node: field managers by key by node.
     """
 
-    def __init__(self, timeline: Timeline, source: random.Random, *, grace: float = 1.0) -> None:
+    def __init__(self, timeline: Timeline, source: random.Random) -> None:
         self.store = Store(_stamp)
         self._timeline = timeline
         self._random = source
-        self._grace = grace
         self.managers: dict[str, dict[str, set[str]]] = {}
 
     # ------------------------------------------------------------------------------------------------------ any object
@@ -207,7 +207,7 @@ class SimulatedKubernetes:
         if pod.metadata.deletion_timestamp is None:
             self.update(with_metadata(pod, deletion_timestamp=self._timeline.stamp()))
             key = key_of(pod)
-            self._timeline.after(self._grace if pod.spec.node_name else 0.0, lambda: self._end(key, pod.metadata.uid))
+            self._timeline.after(GRACE if pod.spec.node_name else 0.0, lambda: self._end(key, pod.metadata.uid))
 
     def evict_pod(self, namespace: str, name: str, uid: str = "") -> None:
         """The Eviction API: delete, unless a disruption budget forbids it.

@@ -43,9 +43,9 @@ def with_status(value: Any, **changes: Any) -> Any:
     return msgspec.structs.replace(value, status=msgspec.structs.replace(value.status, **changes))
 
 
-def random_suffix(source: random.Random, length: int = 5) -> str:
+def random_suffix(source: random.Random) -> str:
     """The random end of a generated name."""
-    return "".join(source.choices(SUFFIX_ALPHABET, k=length))
+    return "".join(source.choices(SUFFIX_ALPHABET, k=5))
 
 
 def random_uid(source: random.Random) -> str:

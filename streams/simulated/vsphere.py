@@ -32,7 +32,7 @@ class SimulatedVSphere:
         vmotion: seconds that a VM takes to move.
     """
 
-    def __init__(self, timeline: Timeline, cluster: Cluster, *, vmotion: float = 1.5) -> None:
+    def __init__(self, timeline: Timeline, cluster: Cluster, *, vmotion: float) -> None:
         self.store = Store(_stamp)
         self.cluster = cluster
         self.moves: list[tuple[str, str, str, str]] = []

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from underhost.schemas.errors import Unreachable
 from underhost.streams.settings.clusters import VSphereSettings
-from underhost.streams.vsphere.client import Session, SessionLost, connect
+from underhost.streams.vsphere.client import Session, SessionLost
 
 T = TypeVar("T")
 
@@ -19,7 +19,7 @@ Connect = Callable[[VSphereSettings], Awaitable[Session]]
 class KeptSession:
     """Logs in at the first use and again when the session was lost."""
 
-    def __init__(self, settings: VSphereSettings, connect: Connect = connect) -> None:
+    def __init__(self, settings: VSphereSettings, connect: Connect) -> None:
         self._settings, self._connect = settings, connect
         self._session: Session | None = None
         self._login = asyncio.Lock()

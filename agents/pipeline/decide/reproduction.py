@@ -69,15 +69,9 @@ def difference(kept: Report, full: Report) -> Difference:
     )
 
 
-def reproduce(
-    snapshot: Snapshot,
-    differing: Difference,
-    kept: Kept,
-    full: Full,
-    clock: Callable[[], float] = time.monotonic,
-) -> Reproduction:
+def reproduce(snapshot: Snapshot, differing: Difference, kept: Kept, full: Full) -> Reproduction:
     """The smallest step that is found within BUDGET; where none shows a difference, what the findings name."""
-    deadline = clock() + BUDGET
+    deadline = time.monotonic() + BUDGET
     bare = _without_volumes(snapshot)
     named = set(_named(bare, differing))
 
@@ -94,8 +88,8 @@ def reproduce(
                 after = _only(bare, units)
                 return differs((step(after), after))
 
-            if clock() < deadline and shows(around):
-                smallest = _only(bare, _smallest(around, shows, deadline, clock))
+            if time.monotonic() < deadline and shows(around):
+                smallest = _only(bare, _smallest(around, shows, deadline))
                 return Reproduction(step(smallest), smallest, replays=True)
     some = _only(bare, [unit for unit in _units(bare) if unit in named])
     return Reproduction(some, some, replays=False)
@@ -187,15 +181,13 @@ def _only(snapshot: Snapshot, units: Iterable[Unit]) -> Snapshot:
     )
 
 
-def _smallest(
-    units: Sequence[Unit], differs: Callable[[Sequence[Unit]], bool], deadline: float, clock: Callable[[], float]
-) -> Sequence[Unit]:
+def _smallest(units: Sequence[Unit], differs: Callable[[Sequence[Unit]], bool], deadline: float) -> Sequence[Unit]:
     """Delta debugging: leave out one part of n as long as the rest still differs, then smaller parts."""
     parts = 2
     while len(units) > 1:
         size = -(-len(units) // parts)
         for begin in range(0, len(units), size):
-            if clock() >= deadline:
+            if time.monotonic() >= deadline:
                 return units
             rest = [*units[:begin], *units[begin + size :]]
             if differs(rest):

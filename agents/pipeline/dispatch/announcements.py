@@ -7,7 +7,7 @@ now. The records name pods, nodes and commands that other topics bring: they are
 import asyncio
 import time
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from underhost.agents.pipeline.tables.agents import Tables
 from underhost.agents.pipeline.tables.sites import Sites
@@ -18,6 +18,8 @@ from underhost.schemas.records import Action, FindingEvent, NodeHost, Outcome
 from underhost.schemas.topics import ACTIONS, NODE_HOSTS, NODES, PODS, VIOLATIONS, Topic
 from underhost.streams.derived import target_key
 
+T = TypeVar("T")
+
 LATE = 900.0
 """Seconds after which nothing is told of a record: a worker that was down for hours says nothing of what is over."""
 LAG, LOOK = 2.0, 0.02
@@ -25,10 +27,10 @@ LAG, LOOK = 2.0, 0.02
 
 
 class Announcements:
-    """What is told of one site. `wall` is the time in seconds since 1970."""
+    """What is told of one site."""
 
-    def __init__(self, site: str, sites: Sites, tables: Tables, wall: Callable[[], float] = time.time) -> None:
-        self._site, self._sites, self._tables, self._wall = site, sites, tables, wall
+    def __init__(self, site: str, sites: Sites, tables: Tables) -> None:
+        self._site, self._sites, self._tables = site, sites, tables
         self._messages = EventMessages(self._node_of)
 
     def resume(self) -> None:
@@ -38,7 +40,7 @@ class Announcements:
     async def commands_of(self, topic: Topic, message: Any) -> list[Action]:
         """What is to be told of one record of `violations` or `outcomes`. Raises BadEvent."""
         row = decode_record(topic, message.value)
-        if self._is_late(message):
+        if time.time() - message.timestamp > LATE:
             return []
         if isinstance(row, FindingEvent):
             await self._reached(row.snapshot)
@@ -49,17 +51,14 @@ class Announcements:
             return self._messages.of_outcome(row, action, self._nodes_of)
         return []
 
-    def _is_late(self, message: Any) -> bool:
-        return bool(self._wall() - message.timestamp > LATE)
-
     async def _reached(self, offsets: Mapping[str, int]) -> None:
         """Until the tables hold the picture that was decided from, or it takes too long."""
         partition = self._sites.partition_of(self._site)
 
-        def behind() -> bool:
-            return any(self._sites.following(t, partition) <= offsets.get(t.short, -1) for t in (NODES, PODS))
+        def reached() -> bool:
+            return all(self._sites.following(t, partition) > offsets.get(t.short, -1) for t in (NODES, PODS))
 
-        await _until(lambda: not behind())
+        await _found(reached)
 
     async def _command_of(self, outcome: Outcome) -> Action | None:
         """The command that is answered; the newest of its target has another id where that was superseded."""
@@ -73,8 +72,7 @@ class Announcements:
                 return None
             return action if isinstance(action, Action) and action.id == outcome.id else None
 
-        await _until(lambda: found() is not None)
-        return found()
+        return await _found(found)
 
     def _node_of(self, pod: str) -> str:
         state = self._sites.states.get(self._site)
@@ -86,9 +84,10 @@ class Announcements:
         return sorted(row.node for row in rows if row.vm in vms)
 
 
-async def _until(true: Callable[[], bool]) -> None:
-    """Until it is true, `LAG` at most."""
+async def _found(look: Callable[[], T]) -> T:
+    """What a look finds, as soon as it finds something; after `LAG` also nothing."""
     left = LAG
-    while not true() and left > 0:
+    while not (one := look()) and left > 0:
         await asyncio.sleep(LOOK)
         left -= LOOK
+    return one

@@ -71,7 +71,7 @@ class Resumes:
         log_file: Path | None,
         ended: Callable[["asyncio.Task[None]"], None],
         *,
-        gates: Iterable[Gate] = (),
+        gates: Iterable[Gate],
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._site, self._accept, self._reader, self._publisher = site, accept, reader, publisher

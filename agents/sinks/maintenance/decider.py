@@ -77,7 +77,7 @@ class MaintenanceDecider(Decider):
         campaigns: Campaigns,
         *,
         enabled: bool,
-        before: tuple[Iterable[Action], Sequence[Outcome]] = ((), ()),
+        before: tuple[Iterable[Action], Sequence[Outcome]],
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._settings, self._room, self._evaluator, self._plans = settings, room, evaluator, plans

@@ -13,7 +13,7 @@ from underhost.agents.sinks.moves.vain import desired_move
 from underhost.agents.sinks.orders import seconds_of
 from underhost.agents.sinks.turns import in_turn
 from underhost.schemas.records import Action, Finding
-from underhost.schemas.shares import Capped, Shares
+from underhost.schemas.shares import Capped
 
 HOUR = 3600.0
 
@@ -25,7 +25,7 @@ class MoveShares:
         spared: the namespaces that have had their share, as was last seen. capped: those of them whose findings wait.
     """
 
-    def __init__(self, most: int = Shares().moves) -> None:
+    def __init__(self, most: int) -> None:
         self._most = most
         self._begun: defaultdict[str, deque[float]] = defaultdict(deque)
         self._whose: dict[str, str] = {}
