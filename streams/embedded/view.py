@@ -28,7 +28,6 @@ class FileView:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.topics: dict[str, dict[str, str]] = {}
         self._partitions: dict[TopicPartition, PartitionRow] = {}
         self._counts: Mapping[str, int] = {}
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="embedded-view")
@@ -60,16 +59,16 @@ class FileView:
     async def _refresh(self) -> bool:
         """Read topics and bounds again if another process has written meanwhile; returns whether it has."""
 
-        def look() -> tuple[int, dict[str, dict[str, str]], list[PartitionRow]] | None:
+        def look() -> tuple[int, list[PartitionRow]] | None:
             version = int(self._db.execute("PRAGMA data_version").fetchone()[0])
             if version == self._seen:
                 return None
-            return version, store.topics(self._db), store.partitions(self._db)
+            return version, store.partitions(self._db)
 
         found = await self._run(look)
         if found is None:
             return False
-        self._seen, self.topics, rows = found
+        self._seen, rows = found
         self._partitions = {(row.topic, row.partition): row for row in rows}
         self._counts = Counter(row.topic for row in rows)
         return True
