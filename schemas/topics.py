@@ -10,6 +10,8 @@ from underhost.schemas import records, vsphere
 PREFIX = "underhost."
 PARTITIONS = 8
 DAY_MS = 86_400_000
+KUBERNETES, VSPHERE = "kubernetes", "vsphere"
+"""The sources: the two sides of a site. The role of a worker that watches one has its name."""
 
 
 @dataclass(frozen=True, eq=False)  # each is made once, below; compared with each record
@@ -21,7 +23,7 @@ class Topic:
         cleanup: compact or delete.
         key: what the key names, for the docs.
         record: the struct of a value; None where values are raw bytes.
-        source: the source whose `listed` marker the topic carries: kubernetes, vsphere or None.
+        source: the source whose `listed` marker the topic carries: KUBERNETES, VSPHERE or None.
         kinds: kinds of the keys, by the record each holds, where a topic has keys of objects.
         writers: the roles of workers that write it, and `resume`, the person who lets writes go on: the only users who
             may, where Kafka asks who somebody is.
@@ -62,13 +64,13 @@ def _state(short: str, source: str, doc: str, **kinds: type[Struct]) -> Topic:
     return Topic(short, "compact", "object", record, source, ("tables",), doc, source, by_kind, writers=(source,))
 
 
-NODES = _state("nodes", "kubernetes", "Nodes.", node=k8s.Node)
-PODS = _state("pods", "kubernetes", "Pods.", pod=k8s.Pod)
-NAMESPACES = _state("namespaces", "kubernetes", "Namespaces: their labels.", namespace=k8s.Namespace)
-SERVICES = _state("services", "kubernetes", "Services: their selectors.", service=k8s.Service)
+NODES = _state("nodes", KUBERNETES, "Nodes.", node=k8s.Node)
+PODS = _state("pods", KUBERNETES, "Pods.", pod=k8s.Pod)
+NAMESPACES = _state("namespaces", KUBERNETES, "Namespaces: their labels.", namespace=k8s.Namespace)
+SERVICES = _state("services", KUBERNETES, "Services: their selectors.", service=k8s.Service)
 WORKLOADS = _state(
     "workloads",
-    "kubernetes",
+    KUBERNETES,
     "Owners of pods: replicas and selector.",
     replicaset=k8s.Workload,
     statefulset=k8s.Workload,
@@ -77,12 +79,12 @@ WORKLOADS = _state(
     replicationcontroller=k8s.Workload,
     virtualmachineinstancereplicaset=k8s.Workload,
 )
-BUDGETS = _state("disruption-budgets", "kubernetes", "PodDisruptionBudgets.", poddisruptionbudget=k8s.Budget)
-VMS = _state("vms", "vsphere", "Virtual machines and the host each runs on.", vm=vsphere.Vm)
-HOSTS = _state("hosts", "vsphere", "ESXi hosts.", host=vsphere.Host)
+BUDGETS = _state("disruption-budgets", KUBERNETES, "PodDisruptionBudgets.", poddisruptionbudget=k8s.Budget)
+VMS = _state("vms", VSPHERE, "Virtual machines and the host each runs on.", vm=vsphere.Vm)
+HOSTS = _state("hosts", VSPHERE, "ESXi hosts.", host=vsphere.Host)
 DRS_RULES = _state(
     "drs-rules",
-    "vsphere",
+    VSPHERE,
     "DRS rules as vCenter holds them, and the clusters they belong to.",
     drs_rule=vsphere.DrsRule,
     cluster=vsphere.Cluster,
@@ -136,8 +138,8 @@ OUTCOMES = Topic(
     ("deciders", "events", "web"),
     "What the sinks did.",
     writers=(
-        "kubernetes",
-        "vsphere",
+        KUBERNETES,
+        VSPHERE,
         "labeller",
         "pod-labeller",
         "binder",
@@ -157,8 +159,8 @@ DEAD_LETTERS = Topic(
     ("operators",),
     "Records that could not be processed.",
     writers=(
-        "kubernetes",
-        "vsphere",
+        KUBERNETES,
+        VSPHERE,
         "evaluator",
         "labeller",
         "pod-labeller",
@@ -175,5 +177,5 @@ DEAD_LETTERS = Topic(
 SOURCE_TOPICS = (NODES, PODS, NAMESPACES, SERVICES, WORKLOADS, BUDGETS, VMS, HOSTS, DRS_RULES)
 TOPICS = (*SOURCE_TOPICS, NODE_HOSTS, PLACEMENTS, VIOLATIONS, ACTIONS, OUTCOMES, DEAD_LETTERS)
 BY_NAME = {topic.name: topic for topic in TOPICS}
-KUBERNETES_TOPICS = tuple(topic for topic in SOURCE_TOPICS if topic.source == "kubernetes")
-VSPHERE_TOPICS = tuple(topic for topic in SOURCE_TOPICS if topic.source == "vsphere")
+KUBERNETES_TOPICS = tuple(topic for topic in SOURCE_TOPICS if topic.source == KUBERNETES)
+VSPHERE_TOPICS = tuple(topic for topic in SOURCE_TOPICS if topic.source == VSPHERE)

@@ -16,10 +16,10 @@ from underhost.agents.pipeline import roles as role
 from underhost.agents.pipeline.leases.identity import identify
 from underhost.agents.pipeline.leases.roles import LeaseOrigin
 from underhost.agents.pipeline.supervisor import SourceFactory
-from underhost.agents.pipeline.tables.sites import KUBERNETES, VSPHERE
 from underhost.agents.sinks.ports import Writers
 from underhost.agents.sinks.registry import COMMANDS
 from underhost.schemas.errors import InputError
+from underhost.schemas.topics import KUBERNETES, VSPHERE
 from underhost.streams.ports import Publisher, Source, TopicReader
 from underhost.streams.settings.clusters import SOURCES, KubernetesSettings, VSphereSettings
 from underhost.streams.settings.model import Settings

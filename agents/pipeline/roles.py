@@ -16,7 +16,7 @@ from underhost.schemas.near import did_you_mean
 from underhost.schemas.topics import SOURCE_TOPICS, Topic
 from underhost.streams.settings.model import UNNAMED, Settings
 
-KUBERNETES, VSPHERE, EVALUATOR = "kubernetes", "vsphere", registry.EVALUATOR
+KUBERNETES, VSPHERE, EVALUATOR = topics.KUBERNETES, topics.VSPHERE, registry.EVALUATOR
 ALERTS, WEB = "alerts", "web"
 ALL = (KUBERNETES, VSPHERE, EVALUATOR, *dict.fromkeys(kind.role for kind in COMMANDS.values()), ALERTS, WEB)
 WATCHERS = frozenset({KUBERNETES, VSPHERE})

@@ -10,9 +10,10 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 
 from underhost.agents.pipeline.metrics import Metrics
-from underhost.agents.pipeline.tables.sites import KUBERNETES, VSPHERE, Sites
+from underhost.agents.pipeline.tables.sites import Sites
 from underhost.schemas.errors import BackendError, InputError
 from underhost.schemas.keys import LISTED, parse_key
+from underhost.schemas.topics import KUBERNETES, VSPHERE
 from underhost.streams.ports import Outgoing, Publisher, Source, TopicReader
 
 log = logging.getLogger(__name__)

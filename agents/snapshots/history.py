@@ -21,7 +21,17 @@ from underhost.agents.site.snapshot import BY_VM, Joining, Snapshot
 from underhost.schemas.errors import BadEvent, InputError
 from underhost.schemas.keys import LISTED, Key, site_of
 from underhost.schemas.records import RESOLVED, FindingEvent
-from underhost.schemas.topics import BY_NAME, DAY_MS, NODES, SOURCE_TOPICS, VIOLATIONS, VSPHERE_TOPICS, Topic
+from underhost.schemas.topics import (
+    BY_NAME,
+    DAY_MS,
+    KUBERNETES_TOPICS,
+    NODES,
+    SOURCE_TOPICS,
+    VIOLATIONS,
+    VSPHERE,
+    VSPHERE_TOPICS,
+    Topic,
+)
 from underhost.streams.cloudevents import TERM
 from underhost.streams.derived import rfc3339
 from underhost.streams.ports import Record, TopicReader
@@ -245,7 +255,7 @@ class SiteHistory:
             if change.key.kind == LISTED:
                 first.setdefault(change.topic.short, change.at)
         vsphere = any(topic.short in first for topic in VSPHERE_TOPICS)
-        wanted = [topic.short for topic in SOURCE_TOPICS if topic.source == "kubernetes" or vsphere]
+        wanted = [topic.short for topic in (SOURCE_TOPICS if vsphere else KUBERNETES_TOPICS)]
         if not all(short in first for short in wanted):
             raise InputError(f"site {self.site}: its first list is not complete yet")
         complete = max(first[short] for short in wanted)
@@ -253,7 +263,7 @@ class SiteHistory:
         return max(complete, compacted) if self._times[0] < compacted else complete
 
     def _picture(self, state: SiteState, offsets: Mapping[str, int]) -> Snapshot:
-        snapshot = state.snapshot(vsphere=state.has_marker("vsphere"), offsets=dict(offsets), joining=self._joining)
+        snapshot = state.snapshot(vsphere=state.has_marker(VSPHERE), offsets=dict(offsets), joining=self._joining)
         return located(snapshot)
 
 

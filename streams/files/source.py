@@ -18,7 +18,7 @@ from underhost.schemas.errors import BackendError, InputError
 from underhost.schemas.keys import object_key
 from underhost.schemas.kubernetes import Pod
 from underhost.schemas.pods.volumes import trimmed
-from underhost.schemas.topics import KUBERNETES_TOPICS, VSPHERE_TOPICS, Topic
+from underhost.schemas.topics import KUBERNETES, KUBERNETES_TOPICS, VSPHERE, VSPHERE_TOPICS, Topic
 from underhost.schemas.vsphere import Inventory
 from underhost.streams.files.objects import Objects
 from underhost.streams.files.reader import load_files
@@ -126,7 +126,7 @@ def dump_source(
             log.warning("note", site=site, note=note)
         return kubernetes_records(site, objects)
 
-    return FileSource("kubernetes", site, KUBERNETES_TOPICS, paths, read, publisher, reader, look_again)
+    return FileSource(KUBERNETES, site, KUBERNETES_TOPICS, paths, read, publisher, reader, look_again)
 
 
 def inventory_source(
@@ -140,7 +140,7 @@ def inventory_source(
         inventory = load_files([], inventory=path).inventory
         return inventory_records(site, inventory or Inventory())
 
-    return FileSource("vsphere", site, VSPHERE_TOPICS, [path], read, publisher, reader, look_again)
+    return FileSource(VSPHERE, site, VSPHERE_TOPICS, [path], read, publisher, reader, look_again)
 
 
 def kubernetes_records(site: str, objects: Objects) -> Records:

@@ -15,11 +15,12 @@ from underhost.agents.evaluate import findings as f
 from underhost.agents.pipeline.gates.may_write import Gate
 from underhost.agents.pipeline.supervisor import Watchers
 from underhost.agents.pipeline.tables.signs import SKEWED
-from underhost.agents.pipeline.tables.sites import KUBERNETES, VSPHERE, Sites
+from underhost.agents.pipeline.tables.sites import Sites
 from underhost.agents.sinks.orders import FAILED, outcome
 from underhost.agents.sinks.registry import COMMANDS, host_based
 from underhost.schemas.records import Action, Domain, Finding, Outcome
 from underhost.schemas.severities import UNKNOWN_HOST, UNKNOWN_NODE
+from underhost.schemas.topics import KUBERNETES, VSPHERE
 from underhost.streams.faust.membership import LOOK
 from underhost.streams.settings.model import Settings
 

@@ -15,11 +15,9 @@ from underhost.agents.site.snapshot import BY_VM, Joining, Snapshot
 from underhost.agents.site.terms import readable_labels
 from underhost.schemas.keys import Key
 from underhost.schemas.records import Listed
-from underhost.schemas.topics import NODES, Topic
+from underhost.schemas.topics import KUBERNETES, NODES, VSPHERE, Topic
 from underhost.streams.partition import partition_of
 from underhost.streams.settings.model import Settings
-
-KUBERNETES, VSPHERE = "kubernetes", "vsphere"
 
 
 class Sites:

@@ -16,12 +16,12 @@ from underhost.agents.pipeline.gates.guards import Guards, Standstill
 from underhost.agents.pipeline.gates.wanted import WantedCommands
 from underhost.agents.pipeline.leases.roles import RoleLease
 from underhost.agents.pipeline.leases.seeking import Seeking
-from underhost.agents.pipeline.tables.sites import KUBERNETES
 from underhost.agents.sinks.labels import sink as labels
 from underhost.agents.sinks.moves import decider as moves
 from underhost.agents.site import objects
 from underhost.schemas.errors import BackendError
 from underhost.schemas.records import Action, FindingEvent
+from underhost.schemas.topics import KUBERNETES
 from underhost.streams.faust.commits import CarefulCommits
 from underhost.streams.faust.fetching import CarefulFetches
 from underhost.streams.ports import Outgoing, Publisher
