@@ -15,6 +15,7 @@ from underhost.agents.pipeline.gates.wanted import WantedCommands
 from underhost.agents.pipeline.latest import LatestDecisions
 from underhost.agents.pipeline.metrics import Metrics
 from underhost.agents.pipeline.tables.sites import Sites, sites_of
+from underhost.agents.sinks.own_vms import own_vms
 from underhost.agents.sinks.registry import must_be_wanted
 from underhost.agents.site.snapshot import Snapshot
 from underhost.streams.faust.app import UnderhostApp
@@ -71,7 +72,7 @@ class RunState:
     def own_vms(self) -> frozenset[str] | None:
         """The VMs that the nodes of our own site run on, by moref; None before the first decision."""
         picture = self.decided_from
-        return None if picture is None else frozenset(row.vm for row in picture.node_hosts.values())
+        return None if picture is None else own_vms(picture)
 
     def decided(self, site: str, decisions: Decisions, seconds: float) -> None:
         """These are published, after so many seconds of evaluation."""

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from underhost.agents.sinks.moves.campaign import Campaigns
+from underhost.agents.sinks.own_vms import VmsAsked
 from underhost.agents.sinks.ports import PendingPods, Writers
 from underhost.agents.site.snapshot import Options
 from underhost.schemas import commands
@@ -31,7 +32,6 @@ class SinkParts:
     Attributes:
         is_node, labels_of: the nodes of the site and their labels (None for an unknown one), as the watch has shown
             them last.
-        vms: the VMs that the nodes of the site run on, None where that is not known yet.
         refresh: makes the watchers read again what vCenter does not announce.
     """
 
@@ -39,7 +39,7 @@ class SinkParts:
     writers: Writers
     is_node: Callable[[str], bool]
     labels_of: Callable[[str], Mapping[str, str] | None]
-    vms: Callable[[], Collection[str] | None]
+    vms: VmsAsked
     refresh: Callable[[], None]
 
 

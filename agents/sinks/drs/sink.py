@@ -6,15 +6,16 @@ are ever written, of VMs that nodes of the site run on; a VM-Host rule never, wh
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable
 
 import msgspec
 
 from underhost.agents.drs.names import owns
 from underhost.agents.sinks.orders import APPLIED, DRY_RUN, FAILED, NOOP, REFUSED, desired_of, outcome
+from underhost.agents.sinks.own_vms import VmsAsked, require_own
 from underhost.agents.sinks.ports import DrsWriter, Sink
 from underhost.schemas.commands import DRS_RULE
-from underhost.schemas.errors import Gone, InputError, Refused, UnderhostError, Unreachable
+from underhost.schemas.errors import Gone, InputError, Refused, UnderhostError
 from underhost.schemas.records import Action, Outcome
 from underhost.schemas.vsphere import DrsRule
 
@@ -35,9 +36,8 @@ class DesiredRule(msgspec.Struct, forbid_unknown_fields=True):
 class DrsSink(Sink):
     """Writes rules. `enabled` false is a dry run.
 
-    `vms` are those that the site's nodes run on, None where that is not known yet. One action at a time per cluster.
-    `refresh` is called after each attempt to write: vCenter does not announce
-    rules, so the watcher has to read them again.
+    One action at a time per cluster. `refresh` is called after each attempt to write: vCenter does not announce rules,
+    so the watcher has to read them again.
     """
 
     kind = DRS_RULE
@@ -48,7 +48,7 @@ class DrsSink(Sink):
         site: str,
         *,
         enabled: bool,
-        vms: Callable[[], Collection[str] | None],
+        vms: VmsAsked,
         refresh: Callable[[], None] = lambda: None,
     ) -> None:
         self._writer, self._site, self._enabled, self._refresh = writer, site, enabled, refresh
@@ -63,7 +63,7 @@ class DrsSink(Sink):
                 raise Refused(f"rule {name} is not one of site {self._site}'s own")
             wanted = _wanted(action, cluster) if action.desired else None
             if wanted is not None:
-                self._require_own(wanted.vms)
+                require_own(self._vms, wanted.vms, self._site)
             async with self._busy[cluster]:
                 return outcome(action, *await self._apply(cluster, name, wanted))
         except (Refused, InputError) as error:
@@ -117,14 +117,6 @@ class DrsSink(Sink):
             return FAILED, "the rule is not there after it was written"
         done = "added the rule" if there is None else "changed the rule"
         return APPLIED, done if now.enabled else f"{done}, but {DISABLED}"
-
-    def _require_own(self, vms: Sequence[str]) -> None:
-        """Raises Refused for a VM that no node runs on, Unreachable while nobody knows which those are."""
-        own = self._vms()
-        if own is None:
-            raise Unreachable("which VMs the nodes run on is not known yet")
-        if others := [vm for vm in vms if vm not in own]:
-            raise Refused(f"no node of site {self._site} runs on VM {', '.join(others)}")
 
     async def _live(self, cluster: str, name: str) -> DrsRule | None:
         return next((rule for rule in await self._writer.rules(cluster) if rule.name == name), None)

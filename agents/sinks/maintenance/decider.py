@@ -25,7 +25,6 @@ from underhost.agents.sinks.maintenance.turns import (
     HostTurn,
     not_moved_by_drs,
     others_on,
-    own_vms,
     standing,
     unfinished,
     vms_on,
@@ -35,6 +34,7 @@ from underhost.agents.sinks.moves.campaign import ORDERED, Campaigns
 from underhost.agents.sinks.moves.moving import LOST, UNSEEN, Moving
 from underhost.agents.sinks.moves.planning import PlanMaker
 from underhost.agents.sinks.orders import DONE, DRY_RUN, REFUSED, order
+from underhost.agents.sinks.own_vms import own_vms
 from underhost.agents.sinks.ports import Decider
 from underhost.agents.site.snapshot import Snapshot
 from underhost.agents.whatif.maintenance import Chosen, PlannedMaintenance

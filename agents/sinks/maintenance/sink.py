@@ -6,15 +6,16 @@ did not know. One that is in that mode already is left alone; a change that is u
 that comes once more does nothing twice.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 
 import msgspec
 
 from underhost.agents.sinks.orders import APPLIED, DRY_RUN, FAILED, NOOP, REFUSED, answer, desired_of, named, seconds_of
+from underhost.agents.sinks.own_vms import VmsAsked, known
 from underhost.agents.sinks.ports import HostMaintainer, Sink
 from underhost.agents.sinks.tasks import LOOK, until_done
 from underhost.schemas.commands import MAINTENANCE
-from underhost.schemas.errors import Conflict, Gone, Refused, Unreachable
+from underhost.schemas.errors import Conflict, Gone, Refused
 from underhost.schemas.records import Action, Outcome
 from underhost.streams.ports import LiveHost
 
@@ -52,8 +53,7 @@ class DesiredMaintenance(msgspec.Struct, omit_defaults=True):
 
 
 class MaintenanceSink(Sink):
-    """Changes the mode of hosts. `enabled` false is a dry run; `vms` are those that the site's nodes run on, None where
-    not known yet.
+    """Changes the mode of hosts. `enabled` false is a dry run.
 
     `within`: seconds after which vSphere gives a change up. `refresh`: makes the watcher look, as vCenter does not
     announce a mode. `look`: seconds between two looks at a task.
@@ -67,7 +67,7 @@ class MaintenanceSink(Sink):
         *,
         enabled: bool,
         within: int,
-        vms: Callable[[], Collection[str] | None],
+        vms: VmsAsked,
         refresh: Callable[[], None] = lambda: None,
         look: float = LOOK,
     ) -> None:
@@ -110,10 +110,7 @@ class MaintenanceSink(Sink):
             return "it is not connected"
         if desired.mode == EXIT:
             return ""
-        own = self._vms()
-        if own is None:
-            raise Unreachable("which VMs the nodes run on is not known yet")
-        expected = set(desired.others) - set(own)
+        expected = set(desired.others) - set(known(self._vms))
         unplaced = sorted(name for ref, name in live.vms.items() if ref not in expected and not is_of_vsphere(name))
         return f"VM {', '.join(unplaced)} runs on it" if unplaced else ""
 

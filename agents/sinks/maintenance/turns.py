@@ -16,6 +16,7 @@ from underhost.agents.sinks.maintenance.sink import (
     is_of_vsphere,
 )
 from underhost.agents.sinks.orders import DONE, seconds_of
+from underhost.agents.sinks.own_vms import own_vms
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.records import Action, Outcome
 from underhost.schemas.vsphere import FULLY_AUTOMATED, MAINTENANCE, PARTIALLY_AUTOMATED, Cluster, Vm
@@ -46,11 +47,6 @@ def vms_on(snapshot: Snapshot, ref: str) -> dict[str, Vm]:
     """The VMs that are powered on, on this host, by reference. VMs may name their host by id or by name."""
     names = {ref, snapshot.hosts[ref].name} if ref in snapshot.hosts else {ref}
     return {vm.ref: vm for vm in snapshot.vms.values() if vm.host in names and vm.power != "off"}
-
-
-def own_vms(snapshot: Snapshot) -> frozenset[str]:
-    """The VMs that nodes of the site run on: the mover moves no others."""
-    return frozenset(row.vm for row in snapshot.node_hosts.values() if row.vm)
 
 
 def others_on(snapshot: Snapshot, ref: str) -> list[str]:

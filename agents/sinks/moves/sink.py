@@ -6,15 +6,14 @@ is left alone; one whose migration is under way is waited for: so a command that
 and one that only follows a move begins none.
 """
 
-from collections.abc import Callable, Collection
-
 import msgspec
 
 from underhost.agents.sinks.orders import APPLIED, DRY_RUN, FAILED, NOOP, REFUSED, answer, desired_of, named
+from underhost.agents.sinks.own_vms import VmsAsked, require_own
 from underhost.agents.sinks.ports import Sink, VmMover
 from underhost.agents.sinks.tasks import LOOK, until_done
 from underhost.schemas.commands import MOVE
-from underhost.schemas.errors import Conflict, Gone, Refused, Unreachable
+from underhost.schemas.errors import Conflict, Gone, Refused
 from underhost.schemas.records import Action, Outcome
 from underhost.streams.ports import LiveVm
 
@@ -53,16 +52,11 @@ class DesiredMove(msgspec.Struct, omit_defaults=True, rename={"from_": "from"}):
 
 
 class MoveSink(Sink):
-    """Moves VMs. `enabled` false is a dry run; `vms` are those that the site's nodes run on, None where not known yet.
-
-    `look`: seconds between two looks at a task.
-    """
+    """Moves VMs. `enabled` false is a dry run; `look`: seconds between two looks at a task."""
 
     kind = MOVE
 
-    def __init__(
-        self, mover: VmMover, site: str, *, enabled: bool, vms: Callable[[], Collection[str] | None], look: float = LOOK
-    ) -> None:
+    def __init__(self, mover: VmMover, site: str, *, enabled: bool, vms: VmsAsked, look: float = LOOK) -> None:
         self._mover, self._site, self._enabled, self._vms, self._look = mover, site, enabled, vms, look
 
     async def apply(self, action: Action) -> Outcome:
@@ -74,7 +68,7 @@ class MoveSink(Sink):
         vm, desired = named(action, "vm"), desired_of(action, DesiredMove, "a move command")
         if desired.refuse:
             return REFUSED, desired.refuse
-        self._require_own(vm)
+        require_own(self._vms, [vm], self._site)
         live = await self._mover.live_vm(vm)
         if live.task:
             return await self._arrive(vm, desired, live.task, f"a migration of it was under way ({live.task})")
@@ -103,14 +97,6 @@ class MoveSink(Sink):
         if live.host == desired.to:
             return APPLIED, how
         return FAILED, f"{how}, but it is not on host {desired.to_name}"
-
-    def _require_own(self, vm: str) -> None:
-        """Raises Refused for a VM that no node runs on, Unreachable while nobody knows which those are."""
-        own = self._vms()
-        if own is None:
-            raise Unreachable("which VMs the nodes run on is not known yet")
-        if vm not in own:
-            raise Refused(f"no node of site {self._site} runs on VM {vm}")
 
 
 def _unlike(live: LiveVm, desired: DesiredMove) -> str:
