@@ -30,7 +30,7 @@ from underhost.agents.extender.picture import Apart, HostPicture, Outdated
 from underhost.agents.rules.rule import CodeArray
 from underhost.agents.sinks.bindings import desired_binding
 from underhost.agents.sinks.labels.pods import BindingLabels
-from underhost.agents.sinks.orders import APPLIED, DRY_RUN, NOOP, order
+from underhost.agents.sinks.orders import DONE, DRY_RUN, order
 from underhost.agents.site.requests import Request
 from underhost.agents.site.snapshot import Options
 from underhost.schemas import extender as wire
@@ -156,7 +156,7 @@ class Extender:
         outcome = await ground.perform(action, refused)
         if outcome is None:
             raise Unready("this worker has no binder")
-        bound = outcome.result in (APPLIED, NOOP)
+        bound = outcome.result in DONE
         if not bound:
             self._assumed.end(key)
         self.follower.tell()

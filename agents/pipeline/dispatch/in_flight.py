@@ -6,12 +6,12 @@ for the scheduler extender, which must not give the same host to a pod of kube-s
 
 from collections.abc import Iterable, Mapping
 
-from underhost.agents.sinks.orders import APPLIED, FAILED, NOOP
+from underhost.agents.sinks.orders import DONE, FAILED
 from underhost.schemas.commands import BIND
 from underhost.schemas.kubernetes import Pod
 from underhost.schemas.records import Outcome, Placement
 
-ON_ITS_WAY = frozenset({APPLIED, NOOP, FAILED})
+ON_ITS_WAY = DONE | {FAILED}
 """Results after which the pod is, or may be, on its node: a failure may have been none, and is tried again."""
 MANY = 100
 """Placements that are remembered before anybody asks which of them are over."""

@@ -19,7 +19,7 @@ from pathlib import Path
 import msgspec
 
 from underhost.agents.pipeline.gates.may_write import Gate, refusal
-from underhost.agents.sinks.orders import APPLIED, NOOP, REFUSED, forged, order, outcome
+from underhost.agents.sinks.orders import APPLIED, DONE, NOOP, REFUSED, forged, order, outcome
 from underhost.agents.site.objects import decode_record
 from underhost.schemas.commands import RESUME
 from underhost.schemas.errors import BackendError, BadEvent, Refused
@@ -146,7 +146,7 @@ class Resumes:
             return
         self._heard.append(action.id)
         answer = self._refused(action) or await refusal(self._gates, action) or self._settle(action)
-        if answer.result not in (APPLIED, NOOP):
+        if answer.result not in DONE:
             log.error(
                 "a word to go on with site %s is not followed (%s): %s", self._site, action.because, answer.reason
             )

@@ -28,7 +28,7 @@ from underhost.agents.sinks.evictions.moves_first import Moves
 from underhost.agents.sinks.evictions.pace import EvictionPace, UnderWay
 from underhost.agents.sinks.evictions.refusals import LeftToPerson, refusal
 from underhost.agents.sinks.evictions.sink import FRESH, DesiredEviction, PastCase
-from underhost.agents.sinks.orders import APPLIED, DRY_RUN, FAILED, NOOP, REFUSED, order
+from underhost.agents.sinks.orders import DONE, DRY_RUN, FAILED, order
 from underhost.agents.sinks.ports import Decider
 from underhost.agents.sinks.turns import in_turn
 from underhost.agents.site.owners import application_of
@@ -182,7 +182,7 @@ class EvictionDecider(Decider):
         if one is None or one.id != outcome.id:
             return
         self._look_at = now
-        if outcome.result in (APPLIED, NOOP):
+        if outcome.result in DONE:
             self._pace.applied(pod, now)
             self._count(one)
             return
@@ -193,11 +193,11 @@ class EvictionDecider(Decider):
             return  # superseded by what this run decides
         before = self._pauses.get(pod)
         failures = before.failures if before is not None and before.uid == one.uid else 0
-        pauses = {DRY_RUN: float("inf"), REFUSED: AFTER_REFUSAL}
+        pause = math.inf if outcome.result == DRY_RUN else AFTER_REFUSAL
         if outcome.result == FAILED:
-            pauses[FAILED] = min(LONGEST_FAILURE, FIRST_FAILURE * 2**failures)
+            pause = min(LONGEST_FAILURE, FIRST_FAILURE * 2**failures)
             failures += 1
-        self._pauses[pod] = _Pause(one.uid, now + pauses.get(outcome.result, AFTER_REFUSAL), failures)
+        self._pauses[pod] = _Pause(one.uid, now + pause, failures)
 
     # ------------------------------------------------------------------------------------------- what became of others
     def _settle(self, look: Look, now: float) -> None:

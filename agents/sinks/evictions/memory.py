@@ -12,7 +12,7 @@ import msgspec
 from underhost.agents.sinks.evictions.loop_guard import CaseHistory, CaseKey, LoopGuard
 from underhost.agents.sinks.evictions.pace import EvictionPace, UnderWay
 from underhost.agents.sinks.evictions.sink import DesiredEviction, PastCase
-from underhost.agents.sinks.orders import APPLIED, NOOP, seconds_of
+from underhost.agents.sinks.orders import DONE, seconds_of
 from underhost.agents.site.owners import Application
 from underhost.schemas.commands import EVICT
 from underhost.schemas.records import Action, Outcome
@@ -34,15 +34,14 @@ def remembered(
 ) -> Said:
     """Fill the pace and the guard. `now` is in monotonic seconds, `clock` the same moment in seconds since 1970."""
     rows = sorted(_read(actions), key=lambda row: seconds_of(row[0].at))
-    in_vain = {one.id for one in outcomes if one.result not in (APPLIED, NOOP)}
+    in_vain = {one.id for one in outcomes if one.result not in DONE}
     newest: dict[CaseKey, DesiredEviction | PastCase] = {}
     said: Said = {}
     for desired, _ in rows:
-        key = _case(desired)
-        newest.update({key._replace(**_without_counts(past)): past for past in desired.others})
-        newest[key] = desired
+        newest.update({_case(desired.owner, past): past for past in desired.others})
+        newest[_case(desired.owner, desired)] = desired
     for desired, action in rows:
-        key, age = _case(desired), max(0.0, clock - seconds_of(desired.at))
+        key, age = _case(desired.owner, desired), max(0.0, clock - seconds_of(desired.at))
         if desired.refuse:
             said[desired.finding] = desired.refuse, now - age
         elif action.id not in in_vain and (newest[key] is desired or age < RECENT):
@@ -55,10 +54,6 @@ def remembered(
     return said
 
 
-def _without_counts(past: PastCase) -> dict[str, str]:
-    return {"severity": past.severity, "rule": past.rule, "source": past.source, "key": past.key}
-
-
 def _under_way(desired: DesiredEviction, action: Action, at: float, *, counted: bool) -> UnderWay:
     return UnderWay(
         id=action.id,
@@ -67,7 +62,7 @@ def _under_way(desired: DesiredEviction, action: Action, at: float, *, counted: 
         application=Application(*desired.owner.split("/")),
         node=desired.node,
         host=desired.host,
-        case=_case(desired),
+        case=_case(desired.owner, desired),
         broken=desired.broken,
         wanted=0,
         at=at,
@@ -88,5 +83,5 @@ def _read(actions: Iterable[Action]) -> list[tuple[DesiredEviction, Action]]:
     return found
 
 
-def _case(desired: DesiredEviction) -> CaseKey:
-    return CaseKey(desired.owner, desired.severity, desired.rule, desired.source, desired.key)
+def _case(owner: str, one: DesiredEviction | PastCase) -> CaseKey:
+    return CaseKey(owner, one.severity, one.rule, one.source, one.key)
