@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
+from underhost.agents.sinks.labels.startup_taint import carries as carries_taint
 from underhost.agents.site import terms
-from underhost.agents.site.fault import Fault
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.kubernetes import Node, Pod
 from underhost.schemas.records import Action
@@ -45,7 +45,7 @@ def labels_shown(action: Action, picture: Snapshot) -> Shown:
             return True
         carries = _labels(node)
         return any(carries.get(key) == value for key, value in due.items()) or (
-            taint is not None and taint not in _taints(node)
+            taint is not None and not carries_taint(bytes(node.spec.taints), taint)
         )
 
     return shown
@@ -137,10 +137,3 @@ def _differing(wanted: _Written, one: Node | Pod | None) -> dict[str, str | None
 
 def _labels(one: Node | Pod | None) -> Mapping[str, str]:
     return terms.readable_labels(one.metadata.labels) if one is not None else {}
-
-
-def _taints(node: Node) -> set[str]:
-    try:
-        return {taint.key for taint in terms.taints(bytes(node.spec.taints))}
-    except Fault:
-        return set()

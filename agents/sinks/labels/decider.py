@@ -98,5 +98,5 @@ class LabelDecider(Decider):
 
     def observe(self, outcome: Outcome, now: float) -> None:
         """Remember what became of the last command for a node; older commands' outcomes say nothing."""
-        if self._pace.observe(outcome.target.partition("/")[2], outcome, now):
+        if self._pace.observe(outcome.target.partition("/")[2], outcome, now) is not None:
             self._inputs = (None, None, None)

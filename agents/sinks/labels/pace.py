@@ -81,15 +81,18 @@ class LabelPace:
             action.target, action.desired, held, version, now + quiet, again, retry, action.id
         )
 
-    def observe(self, name: str, outcome: Outcome, now: float) -> bool:
-        """What became of a command; False where it is not the last one for the object, and says nothing."""
+    def observe(self, name: str, outcome: Outcome, now: float) -> float | None:
+        """What became of a command: from when an equal one may follow, infinity for never.
+
+        None where it is not the last one for the object, and says nothing.
+        """
         last = self._ordered.get(name)
         if last is None or last.action != outcome.id:
-            return False
+            return None
         last.in_vain = outcome.result in (REFUSED, NOOP)
         last.again = now + (AFTER_REFUSAL if last.in_vain else AFTER_FAILURE)
         last.dry = outcome.result == DRY_RUN
-        return True
+        return float("inf") if last.dry else last.again
 
     def settle(self, name: str, now: float) -> float | None:
         """The object is as it should be: what differs next is a new change, but not at once if this one was just now.

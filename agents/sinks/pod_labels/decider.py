@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from underhost.agents.sinks.labels.carriers import LabelCarriers
-from underhost.agents.sinks.labels.pace import AFTER_FAILURE, AFTER_REFUSAL, QUIET, LabelPace
+from underhost.agents.sinks.labels.pace import AFTER_FAILURE, QUIET, LabelPace
 from underhost.agents.sinks.labels.selected import SelectedHostLabels
 from underhost.agents.sinks.labels.sink import needed_by
 from underhost.agents.sinks.labels.values import LabelValues
-from underhost.agents.sinks.orders import DRY_RUN, NOOP, REFUSED, order
+from underhost.agents.sinks.orders import order
 from underhost.agents.sinks.ports import Decider
 from underhost.agents.site.changes import changed_keys
 from underhost.agents.site.snapshot import Snapshot
@@ -75,13 +75,11 @@ class PodLabelDecider(Decider):
     def observe(self, outcome: Outcome, now: float) -> None:
         """Remember what became of the last command for a pod; older commands' outcomes say nothing."""
         pod = outcome.target.partition("/")[2]
-        if not self._pace.observe(pod, outcome, now):
-            return
-        if outcome.result == DRY_RUN:
+        again = self._pace.observe(pod, outcome, now)
+        if again is not None:
             self._later.pop(pod, None)
-        else:
-            self._later[pod] = at = now + (AFTER_REFUSAL if outcome.result in (REFUSED, NOOP) else AFTER_FAILURE)
-            self.wait_until(at)
+            self._look_again(pod, again)
+            self.wait_until(again)
 
     def _look_again(self, pod: str, at: float | None) -> None:
         if at is not None and at < float("inf"):
