@@ -37,13 +37,13 @@ class PipelineRepairs:
     def begin_repair(self, site: str, terms: "RepairTerms") -> Campaign:
         """Begin to carry out a repair. Raises Unreachable where another worker moves the VMs of the site, or nobody."""
         self._require(site)
-        campaign = self._campaigns.begin(terms)
+        campaign = self._campaigns.add(Campaign(site, terms))
         self._nudge(site)
         return campaign
 
     def repair(self, id_: str) -> Campaign | None:
         """A repair that was begun in this run."""
-        return self._campaigns.of(id_)
+        return self._campaigns.find(id_, Campaign)
 
     def begin_maintenance(self, site: str, terms: MaintenanceTerms) -> MaintenanceRun:
         """Begin to carry out a maintenance. Raises as `begin_repair`."""

@@ -110,7 +110,7 @@ class Pipeline:
 
         # Tables to evaluation to deciders, whose commands go to the topics. In one thread, where the sites take turns.
         self._guards = Guards(settings, self.sites, self.watchers, standby=self._standby)
-        self._findings, self._campaigns = HeldFindings(self.tables), Campaigns(site)
+        self._findings, self._campaigns = HeldFindings(self.tables), Campaigns()
         begin = self._evaluations(evaluator).begin
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="evaluation")
         self._cycles = Cycles(run, lambda site: SiteCycle(site, run, begin, self._guards, publisher, self._pool))

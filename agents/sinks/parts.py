@@ -66,10 +66,10 @@ class DeciderParts:
     earlier: Sequence[Action]
     outcomes: Sequence[Outcome]
     now: float
-    held_until: Callable[[str, str], float] = lambda kind, target: 0.0
-    findings: Callable[[], Mapping[str, FindingEvent]] = dict
-    kinds: Collection[str] = ()
-    campaigns: Campaigns | None = None
+    held_until: Callable[[str, str], float]
+    findings: Callable[[], Mapping[str, FindingEvent]]
+    kinds: Collection[str]
+    campaigns: Campaigns
 
     @cached_property
     def mover(self) -> "MoveDecider":
@@ -90,7 +90,7 @@ class DeciderParts:
             self.evaluator,
             PlansBeside(self.options, repair_plan),
             enabled=settings.sinks.moves,
-            campaigns=self.asked,
+            campaigns=self.campaigns,
             drs=DrsTurn(self.needed_rules) if settings.sinks.drs_rules else None,
             share=settings.shares.moves,
             earlier=self.earlier,
@@ -105,11 +105,6 @@ class DeciderParts:
 
         moves = self.settings.moves
         return Room(moves.headroom, moves.reserved, moves.admission)
-
-    @cached_property
-    def asked(self) -> Campaigns:
-        """What people ask for."""
-        return self.campaigns or Campaigns(self.site)
 
     @cached_property
     def needed_rules(self) -> "NeededRules":

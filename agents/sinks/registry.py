@@ -179,7 +179,7 @@ def _maintenance_decider(parts: DeciderParts) -> Decider:
         parts.evaluator,
         PlansBeside(parts.options, maintenance_plan),
         parts.mover.moving,
-        parts.asked,
+        parts.campaigns,
         enabled=parts.settings.sinks.maintenance,
         before=(parts.earlier, parts.outcomes),
     )

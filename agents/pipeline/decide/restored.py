@@ -58,7 +58,7 @@ class Evaluations:
         roles: Collection[str],
         kinds: Collection[str],
         findings: HeldFindings,
-        campaigns: Campaigns | None = None,
+        campaigns: Campaigns,
     ) -> None:
         """`kinds` of commands have a sink in this worker."""
         self._findings, self._campaigns = findings, campaigns
@@ -93,18 +93,18 @@ class Evaluations:
         if REPORT in kinds:
             self._findings.begin(site)
         parts = DeciderParts(
-            site,
-            self._settings,
-            self._options,
-            evaluator,
-            bindings,
-            earlier,
-            outcomes,
-            now,
-            own_writes.held_until,
-            partial(self._findings.of, site),
-            kinds,
-            self._campaigns if site == self._settings.site else None,
+            site=site,
+            settings=self._settings,
+            options=self._options,
+            evaluator=evaluator,
+            pending=bindings,
+            earlier=earlier,
+            outcomes=outcomes,
+            now=now,
+            held_until=own_writes.held_until,
+            findings=partial(self._findings.of, site),
+            kinds=kinds,
+            campaigns=self._campaigns if site == self._settings.site else Campaigns(),
         )
         left_vms = LeftVms(site)
         for outcome in outcomes:

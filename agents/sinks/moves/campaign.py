@@ -84,14 +84,8 @@ class Campaign(Undertaking[RepairProgress]):
 class Campaigns:
     """What people have asked one run for, of its own site: repairs, and what else moves VMs. One at a time."""
 
-    def __init__(self, site: str) -> None:
-        self.site = site
+    def __init__(self) -> None:
         self._all: dict[str, Undertaking[Any]] = {}
-
-    @property
-    def current(self) -> Campaign | None:
-        """The repair that is under way."""
-        return self.under_way(Campaign)
 
     def under_way(self, kind: type[T]) -> T | None:
         """The one of this kind that is under way."""
@@ -100,10 +94,6 @@ class Campaigns:
     def others(self, kind: type[Undertaking[Any]]) -> bool:
         """Whether one of another kind is under way."""
         return any(not isinstance(one, kind) and not one.is_over for one in list(self._all.values()))
-
-    def begin(self, terms: "RepairTerms") -> Campaign:
-        """Begin a repair. Raises as `add`."""
-        return self.add(Campaign(self.site, terms))
 
     def add(self, one: T) -> T:
         """Begin one. Raises Unreachable while another one is under way."""
@@ -114,10 +104,6 @@ class Campaigns:
         for id_ in list(self._all)[:-KEPT]:
             del self._all[id_]
         return one
-
-    def of(self, id_: str) -> Campaign | None:
-        """The repair of this id."""
-        return self.find(id_, Campaign)
 
     def last(self, kind: type[T]) -> T | None:
         """The one of this kind that was begun last."""

@@ -356,7 +356,7 @@ class MoveDecider(Decider):
     # --------------------------------------------------------------------------------------- what people have asked for
     def _look_for_campaign(self, now: float) -> Campaign | None:
         """The repair that a person has asked for."""
-        campaign = self._campaigns.current
+        campaign = self._campaigns.under_way(Campaign)
         if campaign is not self._campaign and campaign is not None:
             self._stirred, self._again, self._thought = now, 0.0, frozenset()
             self._plans.forget()

@@ -72,7 +72,7 @@ class MovingSite:
         self.rules: list[DrsRule] = []
         self.orders: list[Action] = []
         self.outcomes: list[Outcome] = []
-        self.campaigns = Campaigns("s")
+        self.campaigns = Campaigns()
         self.plans = PlansNow()
         self._on, self._objects, self._mib = dict(on), list(objects), mib
         self._cluster = Cluster("C0", **cluster)

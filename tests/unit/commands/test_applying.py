@@ -47,19 +47,19 @@ class Repairs:
     """Implements `Repairing`: at each look one more of these things has happened."""
 
     def __init__(self, *happens: Callable[[Campaign], None]) -> None:
-        self.campaigns, self._happens = Campaigns("prod"), list(happens)
+        self.campaigns, self._happens = Campaigns(), list(happens)
         self.refuses, self.begun, self.forgets = "", 0, False
 
     def begin_repair(self, site: str, terms: RepairTerms) -> Campaign:
         if self.refuses:
             raise Unreachable(self.refuses)
         self.begun += 1
-        return self.campaigns.begin(terms)
+        return self.campaigns.add(Campaign("prod", terms))
 
     def repair(self, id_: str) -> Campaign | None:
         if self.forgets:
-            self.forgets, self.campaigns = False, Campaigns("prod")
-        campaign = self.campaigns.of(id_)
+            self.forgets, self.campaigns = False, Campaigns()
+        campaign = self.campaigns.find(id_, Campaign)
         if campaign is not None and self._happens:
             self._happens.pop(0)(campaign)
         return campaign

@@ -62,7 +62,7 @@ class Worker:
     """Implements `Repairing`: at each look one more of these things has happened."""
 
     def __init__(self, *happens: Happens) -> None:
-        self.campaigns, self._happens = Campaigns("prod"), list(happens)
+        self.campaigns, self._happens = Campaigns(), list(happens)
         self.refuses, self.begun, self.forgets = "", list[MaintenanceTerms](), False
 
     def begin_repair(self, site: str, terms: RepairTerms) -> Campaign:

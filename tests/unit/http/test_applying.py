@@ -28,15 +28,15 @@ class Repairs:
     """Implements `Repairing`. `refuses`: why no repair can be begun."""
 
     def __init__(self) -> None:
-        self.campaigns, self.refuses = Campaigns("prod"), ""
+        self.campaigns, self.refuses = Campaigns(), ""
 
     def begin_repair(self, site: str, terms: RepairTerms) -> Campaign:
         if self.refuses:
             raise Unreachable(self.refuses)
-        return self.campaigns.begin(terms)
+        return self.campaigns.add(Campaign("prod", terms))
 
     def repair(self, id_: str) -> Campaign | None:
-        return self.campaigns.of(id_)
+        return self.campaigns.find(id_, Campaign)
 
     def begin_maintenance(self, site: str, terms: MaintenanceTerms) -> MaintenanceRun:
         if self.refuses:
@@ -87,7 +87,7 @@ async def asked(tmp_path: Path) -> AsyncIterator[Asked]:
 async def test_a_repair_is_begun_with_what_was_asked_for(asked: Asked) -> None:
     status, found = await asked.ask("POST", only=["shop"], maxVmotions=2, evictions=False, headroom=10)
     assert (status, found["state"], found["steps"], found["site"]) == (200, "planning", [], "prod")
-    begun = asked.repairs.campaigns.of(found["id"])
+    begun = asked.repairs.campaigns.find(found["id"], Campaign)
     assert begun is not None
     assert (begun.terms.namespaces, begun.terms.most_vmotions, begun.terms.evictions) == ({"shop"}, 2, None)
     assert begun.terms.room.headroom == 10
@@ -95,7 +95,7 @@ async def test_a_repair_is_begun_with_what_was_asked_for(asked: Asked) -> None:
 
 async def test_it_is_followed_by_its_id(asked: Asked) -> None:
     _, found = await asked.ask("POST")
-    begun = asked.repairs.campaigns.of(found["id"])
+    begun = asked.repairs.campaigns.find(found["id"], Campaign)
     assert begun is not None
     begun.end((), "as a test wants it")
     status, now = await asked.ask("GET", f"/{found['id']}")
@@ -144,7 +144,7 @@ async def test_while_the_pipeline_starts_again_nobody_can_repair(asked: Asked) -
 async def test_without_the_token_nothing_is_begun(asked: Asked, token: str, status: int) -> None:
     asked.token = token
     assert (await asked.ask("POST"))[0] == status
-    assert asked.repairs.campaigns.current is None
+    assert asked.repairs.campaigns.under_way(Campaign) is None
 
 
 # --------------------------------------------------------------------------------------------------------- maintenance

@@ -33,7 +33,7 @@ def a_run(
 ) -> PipelineRepairs:
     leases: Any = Leases(doubt)
     nudge = (lambda site: None) if nudged is None else nudged.append
-    return PipelineRepairs("s", kinds, Campaigns("s"), leases, lambda site: unsure, nudge)
+    return PipelineRepairs("s", kinds, Campaigns(), leases, lambda site: unsure, nudge)
 
 
 def test_maintenance_is_begun_and_its_decider_is_asked() -> None:

@@ -12,6 +12,7 @@ from underhost.agents.pipeline.decide.restored import Evaluations
 from underhost.agents.pipeline.gates.guards import Standstill
 from underhost.agents.pipeline.tables.agents import Tables
 from underhost.agents.pipeline.tables.held_findings import HeldFindings
+from underhost.agents.sinks.moves.campaign import Campaigns
 from underhost.agents.sinks.orders import APPLIED, DRY_RUN, FAILED, NOOP, REFUSED, order, outcome
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.records import Action, Outcome
@@ -182,7 +183,7 @@ def test_a_label_that_no_watch_has_shown_yet_is_not_written_over_when_the_vm_mov
     """The whole evaluation of a labeller, as a worker begins it."""
     settings = Settings(site="s", host_label=HostLabelSettings(key=KEY))
     tables = cast(Tables, NoTables())
-    begun = Evaluations(settings, tables, None, roles={"labeller"}, kinds=["label"], findings=HeldFindings(tables))
+    begun = Evaluations(settings, tables, None, {"labeller"}, ["label"], HeldFindings(tables), Campaigns())
     evaluation, clock = begun.begin("s"), [0.0]
     evaluation._monotonic = lambda: clock[0]
 

@@ -282,7 +282,7 @@ async def test_a_worker_that_dies_moves_nothing_twice_and_the_next_one_says_what
     await site.vcenter.enter_maintenance("h1", 60)  # the task goes on in vCenter
     site.vcenter.changing.clear()
     site.vcenter.in_maintenance.add("h1")
-    site.campaigns = type(site.campaigns)("s")
+    site.campaigns = type(site.campaigns)()
     await site.worker(earlier=site.orders, outcomes=site.outcomes).run(60)
     assert (site.vcenter.moves, site.vcenter.modes) == (moves, [("h1", "enter")])
     assert refusals(site) == [

@@ -5,6 +5,7 @@ from support.build import a_pod, a_workload
 from support.sites.moving import MovingSite, replicas
 
 from underhost.agents.planner.terms import RepairTerms
+from underhost.agents.sinks.moves.campaign import Campaign
 from underhost.agents.sinks.moves.decider import MoveDecider
 from underhost.agents.sinks.moves.drs_turn import DrsTurn
 from underhost.agents.sinks.orders import order, outcome
@@ -150,7 +151,7 @@ async def test_a_person_waits_for_no_rest() -> None:
     site.plans.slow, site.plans.took = False, 10.0
     await site.carry_out(decider, site.decide(decider, 10.0))
     site._objects += replicas("web", "n1", "n2")
-    site.campaigns.begin(RepairTerms(evictions=None))
+    site.campaigns.add(Campaign("s", RepairTerms(evictions=None)))
     await site.run(decider, 10.0)
     assert len(site.plans.asked) > 1
 
@@ -382,7 +383,7 @@ async def test_a_move_whose_answer_is_lost_is_ordered_once_more_and_counts_until
 async def test_a_move_whose_answer_is_lost_has_its_end_told_to_whoever_follows_it() -> None:
     site = a_pair()
     decider = site.decider(MoveSettings(automatic=False))
-    campaign = site.campaigns.begin(RepairTerms(evictions=None))
+    campaign = site.campaigns.add(Campaign("s", RepairTerms(evictions=None)))
     [first] = site.decide(decider)
     decider.observe(outcome(first, "failed", LOST), site.now)
     assert [step.state for step in campaign.progress.steps] == ["failed"]
@@ -490,7 +491,7 @@ async def test_what_a_person_asks_for_is_done_at_once_and_its_end_is_told() -> N
     site = a_pair()
     decider = site.decider(MoveSettings(automatic=False))
     assert site.decide(decider) == []
-    campaign = site.campaigns.begin(RepairTerms(evictions=None))
+    campaign = site.campaigns.add(Campaign("s", RepairTerms(evictions=None)))
     assert await site.run(decider, 10) == ["applied"]
     assert (campaign.progress.state, campaign.progress.left_findings) == ("ended", [])
     [step] = campaign.progress.steps
@@ -500,7 +501,7 @@ async def test_what_a_person_asks_for_is_done_at_once_and_its_end_is_told() -> N
 async def test_where_the_sink_is_off_it_is_a_dry_run_that_says_so() -> None:
     site = three_pairs()
     decider = site.decider(MoveSettings(per_host=9), enabled=False)
-    campaign = site.campaigns.begin(RepairTerms(evictions=None))
+    campaign = site.campaigns.add(Campaign("s", RepairTerms(evictions=None)))
     assert await site.run(decider, 60, enabled=False) == ["dry-run"] * 3
     assert (campaign.progress.state, campaign.progress.why) == ("ended", "sinks.moves is off: this was a dry run")
     assert [step.state for step in campaign.progress.steps] == ["dry-run"] * 3
@@ -510,7 +511,7 @@ async def test_where_the_sink_is_off_it_is_a_dry_run_that_says_so() -> None:
 async def test_not_more_is_moved_than_a_person_has_asked_for() -> None:
     site = three_pairs()
     decider = site.decider(MoveSettings(automatic=False))
-    campaign = site.campaigns.begin(RepairTerms(evictions=None, most_vmotions=2))
+    campaign = site.campaigns.add(Campaign("s", RepairTerms(evictions=None, most_vmotions=2)))
     await site.run(decider, 60)
     assert len(site.vcenter.moves) == 2
     assert len(campaign.progress.left_findings) == 1
@@ -519,7 +520,7 @@ async def test_not_more_is_moved_than_a_person_has_asked_for() -> None:
 async def test_what_nothing_ends_is_told_as_left() -> None:
     site = a_pair(hosts=1)
     decider = site.decider(MoveSettings(automatic=False))
-    campaign = site.campaigns.begin(RepairTerms(evictions=None))
+    campaign = site.campaigns.add(Campaign("s", RepairTerms(evictions=None)))
     await site.run(decider, 5)
     assert (campaign.progress.state, len(campaign.progress.left_findings)) == ("ended", 1)
 
@@ -528,7 +529,7 @@ async def test_rules_that_contradict_one_another_are_told_as_the_reason() -> Non
     site = a_pair()
     site.rules = [DrsRule("together", "affinity", ["vm-n1", "vm-n2"], cluster="C0")]
     decider = site.decider(MoveSettings(automatic=False))
-    campaign = site.campaigns.begin(RepairTerms(evictions=None))
+    campaign = site.campaigns.add(Campaign("s", RepairTerms(evictions=None)))
     assert await site.run(decider, 5) == []
     [left] = campaign.progress.left_findings
     assert (campaign.progress.state, campaign.progress.why) == (
@@ -549,6 +550,6 @@ async def test_a_host_that_does_not_say_what_it_has_is_tried_and_vcenter_has_the
 
 async def test_one_repair_at_a_time() -> None:
     site = a_pair()
-    site.campaigns.begin(RepairTerms())
+    site.campaigns.add(Campaign("s", RepairTerms()))
     with pytest.raises(Exception, match="another repair is under way"):
-        site.campaigns.begin(RepairTerms())
+        site.campaigns.add(Campaign("s", RepairTerms()))

@@ -4,6 +4,7 @@ import pytest
 from support.sites.moving import MovingSite, replicas
 
 from underhost.agents.planner.terms import RepairTerms
+from underhost.agents.sinks.moves.campaign import Campaign
 from underhost.schemas.shares import Capped
 from underhost.streams.settings.sinks import MoveSettings
 
@@ -90,6 +91,6 @@ async def test_a_restart_gives_nobody_another_share() -> None:
 async def test_what_a_person_asks_for_is_nobodys_share() -> None:
     site = pairs("evil", "evil", "evil")
     decider = site.decider(MoveSettings(wait=0, per_minute=60, automatic=False), share=1)
-    site.campaigns.begin(RepairTerms(evictions=None))
+    site.campaigns.add(Campaign("s", RepairTerms(evictions=None)))
     await site.run(decider, 60)
     assert len(site.vcenter.moves) == 3
