@@ -52,10 +52,9 @@ def http_routes(
     `on_visit` is called when a page begins to follow a site.
     """
     on_read = observer.look if observer is not None else lambda: None
-    feeds = ChangeFeeds(latest, settings.site, unready, open_reader(settings.kafka), on_read)
-    options = options_of(settings)
-    reader, joining = open_reader(settings.kafka), joining_of(settings)
-    past_sites = PastSites(settings.site, options, reader, feeds.known, joining=joining)
+    reader, options = open_reader(settings.kafka), options_of(settings)
+    feeds = ChangeFeeds(latest, settings.site, unready, reader, on_read)
+    past_sites = PastSites(settings.site, options, reader, feeds.known, joining=joining_of(settings))
     extender = ExtenderRoutes(settings.site, options, pipeline, latest, registry, settings.host_label)
     routes = [
         *page.routes(),

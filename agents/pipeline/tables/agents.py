@@ -202,16 +202,13 @@ class Tables:
             if isinstance(action, Action) and action.kind == kind and row.outdated(action, now):
                 self.forget(key, topics.ACTIONS, topics.OUTCOMES)
 
-    async def keep(self, topic: Topic, message: Any) -> Struct | None:
-        """Bring one record into its table.
-
-        Returns the record; None for a tombstone, a foreign site's and a late one. Raises BadEvent.
-        """
+    async def keep(self, topic: Topic, message: Any) -> None:
+        """Bring one record into its table; not a foreign site's, nor a late one. Raises BadEvent."""
         key = _key_of(topic, message)
         if self.sites.partition_of(key.site) != message.partition:
             raise BadEvent(f"a record of site {key.site!r} in partition {message.partition}")
         if not self.sites.wants(key.site):
-            return None  # not decoded: a fleet of workers on one Kafka reads everybody's records
+            return  # not decoded: a fleet of workers on one Kafka reads everybody's records
         record = (
             read_record(topic, key, message.value) if topic.source is not None else decode_record(topic, message.value)
         )
@@ -230,7 +227,7 @@ class Tables:
             log.debug("%s: a late record of %r is left out: %s", topic.short, message.key, error)
             if topic.source is not None and key.kind != LISTED:
                 self._late[topic.short].add(message.key)
-            return None
+            return
         if topic.short in self._late:
             self._late[topic.short].discard(message.key)
         self._set_row(topic, key, record, message, at)
@@ -241,7 +238,6 @@ class Tables:
                 self._forget_outdated(key.site, record.kind, at)
             for watcher in self._watchers.get(topic.short, ()):
                 watcher(key.site, record)
-        return record
 
     async def _forget_ghosts(self, topic: Topic, site: str, count: int, message: Any, at: float) -> None:
         """A source has listed anew, and shows another number of objects than there are rows.
