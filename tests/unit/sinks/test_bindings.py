@@ -176,6 +176,13 @@ async def test_an_order_that_failed_is_carried_out_when_it_comes_again(kube: Fak
     assert [(await sink.apply(bind())).result for _ in range(2)] == ["failed", "applied"]
 
 
+async def test_an_order_that_was_refused_is_carried_out_when_it_comes_again(kube: FakeKube, sink: BindSink) -> None:
+    kube.seed("pods", a_pod("web-0"))
+    assert (await sink.apply(bind(node="n9"))).result == "refused"
+    kube.seed("nodes", a_node("n9"))
+    assert (await sink.apply(bind(node="n9"))).reason == "bound to n9"
+
+
 async def test_a_command_of_the_wrong_shape_is_refused(sink: BindSink) -> None:
     outcome = await sink.apply(order("bind", "pod/shop/web-0", {"node": 3}, "", {}))
     assert outcome.result == "refused"

@@ -72,6 +72,26 @@ def test_a_missing_rule_is_ordered_with_its_members_and_a_reason_for_people() ->
     assert action.snapshot == {"underhost.pods": 1}
 
 
+@pytest.mark.parametrize(
+    ("rule", "because"),
+    [
+        pytest.param(
+            a_rule(DB, *(f"vm-{number}" for number in range(1, 7))),
+            "pods on VMs node-1, node-2, node-3, node-4, node-5 and 1 more must be on different hosts",
+            id="more VMs than are named",
+        ),
+        pytest.param(
+            DrsRule(name=DB, type="affinity", vms=["vm-1", "vm-2"], cluster="C0"),
+            "pods on VMs node-1, node-2 must be on one host",
+            id="VMs that must be together",
+        ),
+    ],
+)
+def test_the_reason_of_a_rule_names_its_vms_and_says_where_they_must_be(rule: DrsRule, because: str) -> None:
+    decider, _ = a_decider(rule)
+    assert [action.because for action in decider.decide(a_snapshot(), now=0.0)] == [because]
+
+
 def test_a_rule_that_is_as_needed_is_left_alone_even_if_somebody_disabled_it() -> None:
     decider, _ = a_decider(a_rule(DB, "vm-1", "vm-2"))
     assert decider.decide(a_snapshot(a_rule(DB, "vm-2", "vm-1", key=7, enabled=False)), now=0.0) == []
@@ -157,6 +177,15 @@ def test_two_orders_a_minute_and_cluster_removals_first_and_the_rest_later() -> 
     assert decider.due == 60.0
     assert decider.decide(snapshot, now=59.0) == []
     assert ordered(decider.decide(snapshot, now=60.0)) == [(f"drs-rule/C0/{WEB}", ["vm-3", "vm-4"])]
+
+
+def test_what_was_not_written_gives_back_its_own_edit_of_the_minute_and_no_other() -> None:
+    names = [rule_name("s", f"shop.{letter}") for letter in "abcd"]
+    decider, _ = a_decider(*(a_rule(name, f"vm-{at}", f"vm-{at + 1}") for at, name in enumerate(names, 1)))
+    first, second = decider.decide(a_snapshot(), now=0.0)
+    decider.observe(answer(first, "applied"), now=1.0)
+    decider.observe(answer(second, "noop"), now=1.0)
+    assert [action.target for action in decider.decide(a_snapshot(offset=2), now=2.0)] == [f"drs-rule/C0/{names[2]}"]
 
 
 def test_a_change_is_ordered_once_it_has_been_wanted_unchanged_for_a_while() -> None:
@@ -350,6 +379,11 @@ async def test_what_is_as_ordered_already_is_a_noop(held: list[DrsRule], action:
         ),
         pytest.param(set_order(cluster="C9"), "no cluster named C9", id="unknown cluster"),
         pytest.param(
+            order("drs-rule", f"drs-rule/C0/{DB}", {**set_order().desired, "cluster": "C1"}, "", {}),
+            "the command names two clusters, C0 and C1",
+            id="two clusters",
+        ),
+        pytest.param(
             set_order(DB, "vm-1", "vm-99", "vm-98"), "no node of site s runs on VM vm-98, vm-99", id="VMs of others"
         ),
         pytest.param(set_order(DB, "vm-1", "vm-1"), "a VM-VM rule needs at least two VMs", id="one VM"),
@@ -396,6 +430,13 @@ async def test_a_write_that_vcenter_rejects_is_an_outcome_and_the_watcher_looks_
     outcome = await DrsSink(writer, "s", vms=own_vms, enabled=True, refresh=refreshed).apply(set_order())
     assert (outcome.result, outcome.reason) == (result, str(fault))
     assert refreshed.times == 1
+
+
+async def test_a_rule_that_somebody_removes_first_is_as_it_should_be() -> None:
+    writer = FakeDrsWriter(a_rule(DB, "vm-1", "vm-2", key=7))
+    writer.faults = [Gone("no such key")]
+    outcome = await DrsSink(writer, "s", vms=own_vms, enabled=True).apply(removal())
+    assert (outcome.result, outcome.reason) == ("noop", "the rule is not there")
 
 
 async def test_a_rule_that_the_server_left_disabled_is_said_so() -> None:
