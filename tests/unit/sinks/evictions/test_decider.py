@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import msgspec
 import pytest
-from support.build import BudgetBuilder, a_budget
+from support.build import BudgetBuilder, a_budget, a_pod
 from support.sites.town import Town, adversary
 
 from underhost.schemas import kubernetes as k8s
@@ -86,6 +86,20 @@ def test_the_same_owner_is_left_alone_until_the_next_pod_is_ready() -> None:
     assert [pod for _, pod, _ in town.evicted] == ["shop/db-0"]
     town.run(decider, 2)
     assert [pod for _, pod, _ in town.evicted] == ["shop/db-0", "shop/db-1"]
+
+
+def test_a_next_pod_of_the_same_name_as_a_statefulsets_is_known_by_its_uid() -> None:
+    town = Town("aab", ["h1", "h1", "h2"])
+    for name in ("one", "two"):
+        town.workload(name, "n1", "n2")
+    decider = town.decider(EvictionSettings(wait=0, per_node=1, per_host=1))
+    [action] = decider.decide(town.snapshot(), 0.0)
+    was = town.pods["shop/one-0"]
+    metadata = msgspec.structs.replace(was.metadata, uid="uid-of-the-next")
+    spec = msgspec.structs.replace(was.spec, node_name="n3")
+    town.pods["shop/one-0"] = msgspec.structs.replace(was, metadata=metadata, spec=spec)
+    decider.observe(Outcome(action.id, "evict", action.target, "applied", ""), 1.0)
+    assert [one.target for one in decider.decide(town.snapshot(), 2.0)] == ["pod/shop/two-0"]
 
 
 def test_an_owner_that_lacks_a_pod_already_is_left_alone() -> None:
@@ -232,6 +246,37 @@ def test_progress_is_not_held_against_it() -> None:
     assert town.refusals() == []
 
 
+def test_another_reason_why_nothing_is_evicted_is_said_on_the_same_day() -> None:
+    town = Town("aa")
+    town.workload("db", "n1", "n2")
+    decider = town.decider()
+    town.run(decider, 60)
+    town.budgets = {budget.key: budget.build() for budget in (a_budget("db", {}), a_budget("all", {}))}
+    town.run(decider, 3600)
+    assert [reason for _, reason in town.refusals()] == [
+        "shop/db-0 and shop/db-1: no other node would take it and mend anything without breaking something else",
+        "shop/all and shop/db cover it, and of a pod with several budgets the API server refuses an eviction",
+    ]
+
+
+def test_what_no_eviction_can_end_is_thought_through_again_after_a_minute_by_itself() -> None:
+    town = Town("aa")
+    town.workload("db", "n1", "n2")
+    decider = town.decider()
+    assert len(decider.decide(town.snapshot(), 0.0)) == 1
+    assert decider.due == 60.0
+    assert decider.decide(town.snapshot(), 30.0) == []
+    assert decider.due == 60.0
+
+
+def test_a_pod_without_an_owner_in_the_same_finding_keeps_no_other_from_its_eviction() -> None:
+    town = Town("aab")
+    town.workload("db", "n1")
+    town.pods["shop/bare"] = a_pod("bare").on("n2").ready().labels(app="db").build()
+    town.run(town.decider(), 600)
+    assert [pod for _, pod, _ in town.evicted] == ["shop/db-0"]
+
+
 def test_what_no_eviction_can_end_is_said_once() -> None:
     town = Town("aa")
     town.workload("db", "n1", "n2")
@@ -315,6 +360,18 @@ def test_an_eviction_that_the_budget_refuses_is_tried_again_after_five_seconds()
     town.run(town.decider(), 600)
     assert asked == [0.0, 5.0, 15.0]
     assert len(town.evicted) == 1
+
+
+def test_the_minute_of_an_eviction_begins_when_it_was_done_and_not_when_it_was_ordered() -> None:
+    town = Town("aab", ["h1", "h1", "h2"])
+    for name in ("one", "two"):
+        town.workload(name, "n1", "n2")
+    decider = town.decider(EvictionSettings(wait=0, per_node=9, per_host=9, per_minute=1))
+    [action] = decider.decide(town.snapshot(), 0.0)
+    town.evict("shop/one-0", "n3")
+    decider.observe(Outcome(action.id, "evict", action.target, "applied", ""), 50.0)
+    assert decider.decide(town.snapshot(), 109.0) == []
+    assert [one.target for one in decider.decide(town.snapshot(), 110.0)] == ["pod/shop/two-0"]
 
 
 def test_refused_evictions_do_not_become_a_storm() -> None:
