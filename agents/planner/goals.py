@@ -1,8 +1,8 @@
 """What findings ask of VMs: of which pairs on one host one must leave it, and how many members of a quorum.
 
 In: findings, a compiled site, fleets. Out: goals by fleet, and the findings that no vMotion is planned for: their cause
-is on one node or on VMs that are off, is none of hosts, is asked of pods of other namespaces (`repair/reached.py`), or
-is a spread over hosts or an affinity for one.
+is on one node or on VMs that are off, is none of hosts, is asked of pods of other namespaces (`repair/reached.py`), is
+a spread over hosts or an affinity for one, or parts pods alone that belong to their nodes.
 """
 
 from collections import defaultdict
@@ -15,9 +15,13 @@ from underhost.agents.compiled.model import Model
 from underhost.agents.planner.assignment import Goal
 from underhost.agents.planner.fleet import VmCluster
 from underhost.agents.repair.reached import ReachedRules
+from underhost.agents.repair.refusers import REACHES
 from underhost.agents.rules.physical_host import NAME as PHYSICAL_HOST
+from underhost.agents.site.owners import pinned
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.records import Finding
+
+OF_NODES = "its pods belong to their nodes, and no VM is moved for these"
 
 
 class Goals:
@@ -64,15 +68,23 @@ class Goals:
     def _goal(self, finding: Finding) -> tuple[int, Goal] | None:
         if finding.rule == QUORUM:
             return self._leaving(finding)
-        met = {(self._at(one), self._at(other)) for one, other in self._rules.refusing(finding)}
+        met = {(self._at(one), self._at(other)) for one, other in self._parted(finding)}
         if not met or any(one == other for one, other in met):  # on one VM, or on two that do not run
             return None
         known = [[place for place in pair if place is not None] for pair in met]
         return known[0][0][0], Goal.parting(finding.id, ([vm for _, vm in pair] for pair in known))
 
-    def reaches_out(self, finding: Finding) -> bool:
-        """Whether it asks something of pods of other namespaces alone, and nothing is done for that."""
-        return finding.rule != QUORUM and self._rules.within(finding) is None
+    def why_left(self, finding: Finding) -> str:
+        """Why no VM is moved for a finding about pods, wherever it could go; "" where one might be."""
+        if finding.rule != QUORUM and self._rules.within(finding) is None:
+            return REACHES
+        return OF_NODES if self._rules.refusing(finding) and not self._parted(finding) else ""
+
+    def _parted(self, finding: Finding) -> list[tuple[str, str]]:
+        """Every two of its pods that a VM is moved for: DaemonSets' and mirror pods are on their nodes whatever they
+        ask of one another."""
+        pods = self._snapshot.pods
+        return [pair for pair in self._rules.refusing(finding) if not all(pinned(pods[one]) for one in pair)]
 
     def _leaving(self, finding: Finding) -> tuple[int, Goal] | None:
         """A host that holds too many members of a quorum: so many as are too many must leave it."""

@@ -24,7 +24,6 @@ from underhost.agents.planner.reasons import NO_ORDER, Explainer
 from underhost.agents.planner.replay import Replay, Replayed, subjects
 from underhost.agents.planner.terms import RepairTerms
 from underhost.agents.repair.evictable import why_never
-from underhost.agents.repair.refusers import REACHES
 from underhost.agents.schedule.progress import told
 from underhost.agents.site.not_judged import not_judged
 from underhost.agents.site.snapshot import Options, Snapshot
@@ -235,11 +234,11 @@ class _Repair:
                 conflict, helps = Explainer(fleet, met, self._goals).why(goal)
             if self._asked.most_vmotions is not None and conflict in ([], [NO_ORDER]) and place is not None:
                 conflict, helps = [f"no more than {self._asked.most_vmotions} vMotions are asked for"], []
-            if self._goals.reaches_out(finding):
-                conflict = [REACHES]
+            if whose := self._goals.why_left(finding):
+                conflict, helps = [whose], []
             why = evictions.why.get(finding.id, {})
             conflict += [f"{pod} cannot be evicted: {reason}" for pod, reason in sorted(why.items())]
-            if self._asked.evictions is None and conflict != [REACHES]:
+            if self._asked.evictions is None and not whose:
                 conflict.append("no evictions are asked for")
             found.append(Unrepairable(finding.id, conflict, helps))
         return found

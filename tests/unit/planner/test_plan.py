@@ -1,6 +1,6 @@
 """What `underhost repair` plans, case by case: which VM moves, which pod goes, what stays and why."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -156,6 +156,31 @@ def test_what_stays_is_told_with_its_smallest_reason() -> None:
         "VM n2 stays where it is: its DRS override is disabled: a person moves it",
     ]
     assert left.would_help == ["let VM n1 move", "let VM n2 move"]
+
+
+def agents(on: Mapping[str, str], replicas: Sequence[str] = ()) -> Snapshot:
+    """A DaemonSet's pods that must be apart, with hosts h1 to h3; on some nodes it is other replicas instead."""
+    pods = [a_pod(f"db-{node}").labels(app="db").apart(APART).on(node) for node in on]
+    owned = [pod if node in replicas else pod.owned_by("DaemonSet/db") for node, pod in zip(on, pods, strict=True)]
+    esxi = [EsxiHost(id=f"h{at}", name=f"esx-{at}", cluster="C0") for at in (1, 2, 3)]
+    return a_site(*nodes(*on), *owned, on=on, hosts=esxi, clusters=[Cluster("C0")])
+
+
+OF_NODES = "its pods belong to their nodes, and no VM is moved for these"
+
+
+def test_no_vm_moves_to_part_pods_that_belong_to_their_nodes() -> None:
+    plan = repair(agents({"n1": "h1", "n2": "h1", "n3": "h2"}), Options(), RepairTerms(evictions=None))
+    assert (plan.steps, plan.optimal) == ([], False)
+    assert [one.conflict for one in plan.unrepairable] == [[OF_NODES]]
+
+
+def test_other_pods_of_the_finding_are_parted_all_the_same() -> None:
+    on = {"n1": "h1", "n2": "h1", "n3": "h1", "n4": "h1"}
+    plan = repair(agents(on, replicas=["n1", "n2"]), Options(), RepairTerms(evictions=None))
+    assert sorted(vm for vm, _, _ in moves(plan)) == ["n1", "n2"]
+    assert [(one.pod, one.peers) for one in plan.left_findings] == [("shop/db-n3", ["shop/db-n4"])]
+    assert [(one.conflict, one.would_help) for one in plan.unrepairable] == [([OF_NODES], [])]
 
 
 def misplaced(*more: Built, would_do: Sequence[str] = ("n3",), scheduler: str = "default-scheduler") -> Snapshot:
