@@ -52,7 +52,7 @@ def plan_evictions(
             found.why.update(dict.fromkeys(each.ids, each.reasons))
             continue
         one = each.candidate
-        found.steps.append(Evicted(one.pod, one.node, each.to, one.finding.id, allowed.take(one)))
+        found.steps.append(Evicted(one.pod, one.node, each.to, one.finding.id, allowed.take(one, each.to)))
     for finding, reasons in allowed.refused.items():
         found.why.setdefault(finding, {}).update(reasons)
     found.snapshot = repairs.snapshot
@@ -68,9 +68,14 @@ class _Budgets:
 
     def __init__(self, snapshot: Snapshot, report: Report) -> None:
         self._snapshot, self._report = snapshot, report
-        self._waves: list[BudgetsLeft] = [BudgetsLeft(snapshot, report.budgets)]
-        self._owners: list[set[object]] = [set()]
+        self._wave = 0
+        self._begin_wave()
         self.refused: dict[str, dict[str, str]] = {}
+
+    def _begin_wave(self) -> None:
+        self._wave += 1
+        self._left = BudgetsLeft(self._snapshot, self._report.budgets)
+        self._owners, self._nodes = set[object](), set[str]()
 
     def may(self, candidate: Candidate) -> bool:
         """Whether its budgets ever allow an eviction."""
@@ -85,19 +90,13 @@ class _Budgets:
             self.refused.setdefault(candidate.finding.id, {})[candidate.pod] = why
         return not why
 
-    def take(self, candidate: Candidate) -> int:
-        """The wave of the candidate, counted from 1: one pod of an application at a time."""
-        at = next(
-            (
-                at
-                for at, (left, owners) in enumerate(zip(self._waves, self._owners, strict=True))
-                if candidate.application not in owners and left.allow(candidate.object)
-            ),
-            len(self._waves),
-        )
-        if at == len(self._waves):
-            self._waves.append(BudgetsLeft(self._snapshot, self._report.budgets))
-            self._owners.append(set())
-        self._waves[at].take(candidate.object)
-        self._owners[at].add(candidate.application)
-        return at + 1
+    def take(self, candidate: Candidate, to: str) -> int:
+        """The wave of the candidate, counted from 1: one pod of an application at a time, and none to a node that
+        another leaves. Never an earlier wave than that of those before it, on whose outcome it was judged."""
+        is_taken = candidate.application in self._owners or to in self._nodes
+        if is_taken or not self._left.allow(candidate.object):
+            self._begin_wave()
+        self._left.take(candidate.object)
+        self._owners.add(candidate.application)
+        self._nodes.add(candidate.node)
+        return self._wave
