@@ -10,18 +10,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
 from underhost.agents.affinity.quorum import RULE as QUORUM
-from underhost.agents.affinity.separation import INTER_POD_AFFINITY, Row, pairs
+from underhost.agents.affinity.separation import INTER_POD_AFFINITY, POD_TOPOLOGY_SPREAD, Row, pairs
 from underhost.agents.compiled.model import Model
 from underhost.agents.planner.assignment import Goal
 from underhost.agents.planner.fleet import VmCluster
 from underhost.agents.repair.reached import ReachedRules
 from underhost.agents.repair.refusers import REACHES
+from underhost.agents.rules import node_ports, node_resources_fit
 from underhost.agents.rules.physical_host import NAME as PHYSICAL_HOST
 from underhost.agents.site.owners import pinned
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.records import Finding
 
 OF_NODES = "its pods belong to their nodes, and no VM is moved for these"
+_OTHERS_COUNT = (node_resources_fit.NAME, node_ports.NAME, POD_TOPOLOGY_SPREAD)
 
 
 class Goals:
@@ -64,6 +66,12 @@ class Goals:
             return False
         asked = self._model.classes[running.class_at[at]].required_affinity
         return any(topology.is_host_key(term.key) for term in asked)
+
+    def ends_by_its_pods(self, finding: Finding) -> bool:
+        """Whether the finding stays as long as none of its pods goes; of room, ports, a spread or an affinity others
+        count, too."""
+        near = finding.rule == INTER_POD_AFFINITY and finding.domain is None
+        return not near and finding.rule not in _OTHERS_COUNT
 
     def _goal(self, finding: Finding) -> tuple[int, Goal] | None:
         if finding.rule == QUORUM:

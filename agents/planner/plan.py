@@ -162,7 +162,8 @@ class _Repair:
             new_findings=[one for one in after.findings if one.id not in before],
             left_findings=left,
             optimal=(cost.findings_left, cost.evictions) == (bound.findings_left, bound.evictions)
-            and all(one.proven for one in moved.values()),
+            and all(one.proven for one in moved.values())
+            and not (cost.vmotions and self._spares_moves()),
             not_judged=[*not_judged(self._whole), *self._without_room()],
         )
 
@@ -171,30 +172,41 @@ class _Repair:
 
         A finding of which no pod may ever be evicted stays unless vMotions end it; one that they cannot end takes an
         eviction, unless it shares a pod with another. One that they might end though none is planned for it costs
-        nothing here.
+        nothing here; and those that other pods' leaving may end, too, are ended by one eviction, for all we know.
         """
-        never = sum(not self._may_evict(one) for one in self._beyond)
+        own = [one for one in self._beyond if self._goals.ends_by_its_pods(one)]
+        others = len(self._beyond) - len(own)
+        able = any(map(self._evictable, self._findings))
+        never = sum(not self._evictable(one) for one in own) + (0 if able else others)
         moved = [one for one in self._findings if one not in self._others]
-        unmet = 0 if any(map(self._may_evict, moved)) else sum(one.unmet for one in bounds)
+        unmet = 0 if any(map(self._evictable, moved)) else sum(one.unmet for one in bounds)
         seen: set[str] = set()
         evictions = 0
-        for finding in filter(self._may_evict, self._beyond):
+        for finding in filter(self._evictable, own):
             pods = subjects(finding)
             evictions += seen.isdisjoint(pods)
             seen |= pods
+        if self._spares_moves():
+            bounds = ()
         return RepairCost(
             findings_left=min(cost.findings_left, never + unmet),
-            evictions=min(cost.evictions, evictions),
+            evictions=min(cost.evictions, max(evictions, int(able and others > 0))),
             vmotions=min(cost.vmotions, sum(one.vmotions for one in bounds)),
             memory_mib=min(cost.memory_mib, sum(one.memory for one in bounds)),
         )
 
-    def _may_evict(self, finding: Finding) -> bool:
-        """Whether any of its pods may be evicted at all, wherever the next one would go."""
+    def _spares_moves(self) -> bool:
+        """Whether an eviction that there must be might end what VMs are moved for: vMotions are planned first."""
+        theirs = all(map(self._goals.ends_by_its_pods, self._beyond))
+        going = {pod for one in (self._beyond if theirs else self._findings) for pod in self._evictable(one)}
+        return any(not going.isdisjoint(subjects(one)) for one in self._findings if one not in self._others)
+
+    def _evictable(self, finding: Finding) -> set[str]:
+        """Those of its pods that may be evicted at all, wherever the next one would go."""
         terms, pods = self._asked.evictions, self._whole.pods
-        return terms is not None and any(
-            why_never(self._whole, pods[pod], terms) is None for pod in subjects(finding) if pod in pods
-        )
+        if terms is None:
+            return set()
+        return {pod for pod in subjects(finding) if pod in pods and why_never(self._whole, pods[pod], terms) is None}
 
     def _of(self, at: int, moved: ClusterMoves) -> list[PlannedMove]:
         fleet, goals = self._fleets[at], self._of_fleet[at]
