@@ -17,7 +17,7 @@ from underhost.agents.drs.cliques import bits
 from underhost.agents.drs.names import AFFINITY, ANTI_AFFINITY, VM_HOST
 from underhost.agents.drs.vm_graph import Concerns, VmGraph, vm_graphs
 from underhost.agents.site.snapshot import Snapshot
-from underhost.agents.whatif.hosts import MHZ_OF_A_VCPU, kept_free
+from underhost.agents.whatif.hosts import MHZ_OF_A_VCPU, kept_free, lacks
 from underhost.schemas.vsphere import CONNECTED, DISABLED, DISCONNECTED, MANUAL, Cluster, DrsRule, Host, Vm
 
 T = TypeVar("T")
@@ -341,12 +341,10 @@ def _blind(
     for number in ours:
         by_reach[tuple(vms[number].datastores), tuple(vms[number].networks)].append(number)
     found: dict[tuple[int, int], str] = {}
-    for (datastores, networks), members in by_reach.items():
+    for members in by_reach.values():
         for position, host in enumerate(hosts):
-            kinds = (("datastore", datastores, host.datastores), ("network", networks, host.networks))
-            lacks = [f"{what} {name}" for what, used, there in kinds for name in used if there and name not in there]
-            if lacks:
-                found.update(((number, position), lacks[0]) for number in members if at[number] != position)
+            if lack := lacks(vms[members[0]], host):
+                found.update(((number, position), lack) for number in members if at[number] != position)
     return found
 
 

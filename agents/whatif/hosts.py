@@ -2,14 +2,14 @@
 
 In: a snapshot and a host. Out: for each VM that runs there the host that takes it, or None. Pure. It stands for vSphere
 HA and DRS, whose own choice among several good hosts nobody can know: here the one that is least full takes the VM, the
-largest VM first, and of equal ones the smallest name.
+largest VM first, and of equal ones the smallest name; VMs that a rule keeps together rather go where all have room.
 
 Memory is counted as configured, without overcommitment. vCPUs may be overcommitted up to `MHZ_OF_A_VCPU`. A host that
 does not say what it has (0) takes anything.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 
 from underhost.agents.drs.names import AFFINITY, ANTI_AFFINITY, VM_HOST
@@ -26,6 +26,12 @@ def kept_free(cluster: Cluster | None) -> frozenset[str]:
     """The hosts, by reference, that HA's admission control keeps free: only what a failed host has run comes there."""
     admission = cluster.admission if cluster is not None and cluster.ha else None
     return frozenset(admission.failover_hosts) if admission is not None else frozenset()
+
+
+def lacks(vm: Vm, host: Host) -> str:
+    """What the host is known to lack of what the VM uses, "" where that is nothing: many hosts name nothing."""
+    kinds = (("datastore", vm.datastores, host.datastores), ("network", vm.networks, host.networks))
+    return next((f"{what} {name}" for what, used, there in kinds for name in used if there and name not in there), "")
 
 
 class Hosts:
@@ -67,7 +73,8 @@ class Hosts:
         return self._move_all(dead, "ha", soft=True)
 
     def evacuate(self, ref: str) -> Moves:
-        """DRS: the VMs of a host move away. No anti-affinity rule is broken for it; without DRS nobody moves them."""
+        """DRS: the VMs of a host move away. No anti-affinity rule is broken for it; without DRS nobody moves them, and
+        nobody moves one that has a device of the host."""
         return self._move_all([ref], "drs", soft=False)
 
     def _move_all(self, refs: Iterable[str], feature: str, soft: bool) -> Moves:
@@ -76,35 +83,45 @@ class Hosts:
         for vm, ref in leaving:
             self._put(vm, ref, -1)
         moves: Moves = []
+        waiting = {vm.ref: vm for vm, _ in leaving}
         for vm, ref in leaving:
-            target = self._best(vm, ref, soft) if self._cluster_has(self._snapshot.hosts[ref], feature) else None
+            del waiting[vm.ref]
+            is_free = soft or not vm.pinned
+            is_on = is_free and self._cluster_has(self._snapshot.hosts[ref], feature)
+            target = self._best(vm, ref, soft, self._mates(vm, waiting)) if is_on else None
             if target is not None:
                 self._put(vm, target, 1)
             moves.append((vm, target))
         return moves
 
-    def _best(self, vm: Vm, source: str, soft: bool) -> str | None:
+    def _mates(self, vm: Vm, waiting: Mapping[str, Vm]) -> list[Vm]:
+        """Those of the VMs that are yet to be placed which rules keep with this one."""
+        with_it = {other for rule in self._rules.get(vm.ref, ()) if rule.type == AFFINITY for other in rule.vms}
+        return [waiting[other] for other in with_it & waiting.keys()]
+
+    def _best(self, vm: Vm, source: str, soft: bool, mates: Sequence[Vm]) -> str | None:
         hosts, clusters = self._snapshot.hosts, self._snapshot.clusters
         free = frozenset[str]() if soft else kept_free(clusters.get(hosts[source].cluster))
-        found: list[tuple[int, int, float, int, str, str]] = []
+        found: list[tuple[int, int, bool, float, int, str, str]] = []
         for ref in self._of_cluster[hosts[source].cluster]:
             host = hosts[ref]
-            if ref == source or ref in free or host.state != CONNECTED or not self._fits(vm, ref):
+            if ref == source or ref in free or host.state != CONNECTED or lacks(vm, host) or not self._fit([vm], ref):
                 continue
             apart, near = self._broken(vm, ref)
             if any(rule.mandatory for rule in (*apart, *near)) or (apart and not soft):
                 continue
             memory, _, count = self._used.get(ref, (0, 0, 0))
             full = (memory + vm.memory_mib) / host.memory_mib if host.memory_mib else 0.0
-            found.append((len(apart), len(near), full, count, host.name, ref))
+            splits = bool(mates) and not self._fit([vm, *mates], ref)
+            found.append((len(apart), len(near), splits, full, count, host.name, ref))
         return min(found)[-1] if found else None
 
-    def _fits(self, vm: Vm, ref: str) -> bool:
+    def _fit(self, vms: Sequence[Vm], ref: str) -> bool:
         host = self._snapshot.hosts[ref]
         memory, cpus, _ = self._used.get(ref, (0, 0, 0))
-        if host.memory_mib and memory + vm.memory_mib > host.memory_mib:
+        if host.memory_mib and memory + sum(vm.memory_mib for vm in vms) > host.memory_mib:
             return False
-        return not host.cpu_mhz or (cpus + vm.cpus) * MHZ_OF_A_VCPU <= host.cpu_mhz
+        return not host.cpu_mhz or (cpus + sum(vm.cpus for vm in vms)) * MHZ_OF_A_VCPU <= host.cpu_mhz
 
     def _broken(self, vm: Vm, ref: str) -> tuple[list[DrsRule], list[DrsRule]]:
         """The anti-affinity rules, and the rules that want it elsewhere, that the VM would break there."""

@@ -17,14 +17,14 @@ from underhost.agents.affinity.quorum import Quorum
 from underhost.agents.affinity.separation import connected
 from underhost.agents.compiled.model import Model
 from underhost.agents.drs.cliques import bits
-from underhost.agents.drs.names import AFFINITY, ANTI_AFFINITY
+from underhost.agents.drs.names import AFFINITY, ANTI_AFFINITY, VM_HOST
 from underhost.agents.drs.vm_graph import Concerns, gathered, vm_graphs
 from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.evaluate.tables import FindingSet
 from underhost.agents.schedule.progress import told
 from underhost.agents.site.not_judged import counted
 from underhost.agents.site.snapshot import Options, Snapshot
-from underhost.agents.whatif.hosts import MHZ_OF_A_VCPU, Hosts, kept_free
+from underhost.agents.whatif.hosts import MHZ_OF_A_VCPU, Hosts, kept_free, lacks
 from underhost.agents.whatif.outcome import Before
 from underhost.agents.whatif.rolling import Places, RollingCase, Unit, Wave, hindered, least_waves, rolling
 from underhost.agents.whatif.world import World
@@ -32,9 +32,10 @@ from underhost.schemas.documents import BlockedHost, MaintenancePlan, Maintenanc
 from underhost.schemas.errors import InputError
 from underhost.schemas.near import did_you_mean
 from underhost.schemas.records import Finding
-from underhost.schemas.vsphere import CONNECTED, DISCONNECTED, MAINTENANCE, Vm
+from underhost.schemas.vsphere import CONNECTED, DISCONNECTED, MAINTENANCE, Host, Vm
 
 NO_ROOM, RULES = "no other host of its cluster has room", "rules or quorums keep it from every host that has room"
+HELD = "a device of its host, or a datastore or network that no other host reaches, holds it there"
 TOGETHER, AWAY = "its VMs fit the other hosts one by one, but not all of them", "it is not connected"
 NO_CAPACITY = "the inventory does not say how much they have"
 
@@ -160,7 +161,7 @@ def _without_capacity(snapshot: Snapshot, refs: Iterable[str]) -> list[NotJudged
 
 
 class _Parts:
-    """What the plans of all clusters read of a site: VMs that must be apart or together, and quorums by VM.
+    """What the plans of all clusters read of a site: VMs that must be apart, together or on some hosts, and quorums.
 
     DRS rules that are enabled count, and what pods ask for.
     """
@@ -169,6 +170,7 @@ class _Parts:
         self.snapshot, self.hosts = snapshot, Hosts(snapshot)
         self.apart: defaultdict[str, set[str]] = defaultdict(set)
         self.links: list[tuple[str, str]] = []
+        self.bound: dict[str, frozenset[str]] = {}
         for graph in vm_graphs(snapshot, model, Concerns(model, *terms)):
             for at, row in enumerate(graph.adjacency(graph.edges)):
                 self.apart[graph.vms[at]].update(graph.vms[other] for other in bits(row))
@@ -176,6 +178,8 @@ class _Parts:
                 members = list(bits(group.vms))
                 self.links += [(graph.vms[members[0]], graph.vms[other]) for other in members[1:]]
         for rule in snapshot.rules.values():
+            for vm in rule.vms if rule.enabled and rule.type == VM_HOST else ():
+                self.bound[vm] = self.bound.get(vm, frozenset(rule.hosts)) & frozenset(rule.hosts)
             for one, other in combinations(rule.vms if rule.enabled else (), 2):
                 if rule.type == ANTI_AFFINITY:
                     self.apart[one].add(other)
@@ -200,9 +204,10 @@ class _Cluster:
         on = {vm.ref: (vm, ref) for ref in sorted(hosts) for vm in parts.hosts.on.get(ref, ())}
         groups = _groups(on, parts.links)
         at = {vm: position for position, group in enumerate(groups) for vm in group}
-        units = [_unit(parts, [on[vm][0] for vm in group], at) for group in groups]
-        self._places: Places = tuple(on[group[0]][1] for group in groups)
         usable = {ref: host for ref, host in sorted(hosts.items()) if host.state == CONNECTED}
+        reach = _Reach(usable)
+        units = [_unit(parts, [on[vm][0] for vm in group], at, reach) for group in groups]
+        self._places: Places = tuple(on[group[0]][1] for group in groups)
         self._case = RollingCase(
             units=units,
             memory={ref: host.memory_mib for ref, host in usable.items()},
@@ -226,10 +231,11 @@ class _Cluster:
         found = []
         for host in self.plan.left:
             stuck = hindered(self._case, self._places, host)
-            for has_room in (False, True):
-                vms = sorted(snapshot.vms[vm].name for unit, room in stuck if room is has_room for vm in unit.vms)
+            whys = [(_why(unit, host, has_room=room), unit) for unit, room in stuck]
+            for why in (NO_ROOM, RULES, HELD):
+                vms = sorted(snapshot.vms[vm].name for said, unit in whys if said == why for vm in unit.vms)
                 if vms:
-                    found.append(BlockedHost(snapshot.hosts[host].name, vms, RULES if has_room else NO_ROOM))
+                    found.append(BlockedHost(snapshot.hosts[host].name, vms, why))
             if not stuck:
                 vms = sorted(vm.name for vm in snapshot.vms.values() if vm.host == host)
                 found.append(BlockedHost(snapshot.hosts[host].name, vms, TOGETHER))
@@ -245,15 +251,42 @@ def _groups(on: Mapping[str, tuple[Vm, str]], links: Iterable[tuple[str, str]]) 
     return [[names[at] for at in group] for group in found]
 
 
-def _unit(parts: _Parts, vms: Sequence[Vm], at: Mapping[str, int]) -> Unit:
+def _why(unit: Unit, host: str, *, has_room: bool) -> str:
+    """Why no other host takes the unit."""
+    if unit.reach <= {host}:
+        return HELD
+    return RULES if has_room else NO_ROOM
+
+
+class _Reach:
+    """The hosts that a VM can run on by what it uses; most VMs of a cluster use the same."""
+
+    def __init__(self, hosts: Mapping[str, Host]) -> None:
+        self._hosts = hosts
+        self._known: dict[tuple[tuple[str, ...], tuple[str, ...]], frozenset[str]] = {}
+
+    def of(self, vm: Vm) -> frozenset[str]:
+        """Those hosts; none where it has a device of its own."""
+        if vm.pinned:
+            return frozenset()
+        uses = tuple(vm.datastores), tuple(vm.networks)
+        if uses not in self._known:
+            self._known[uses] = frozenset(ref for ref, host in self._hosts.items() if not lacks(vm, host))
+        return self._known[uses]
+
+
+def _unit(parts: _Parts, vms: Sequence[Vm], at: Mapping[str, int], reach: _Reach) -> Unit:
     apart = {at[other] for vm in vms for other in parts.apart.get(vm.ref, ()) if other in at}
     counts: Counter[int] = Counter()
     for vm in vms:
         counts.update(parts.counts.get(vm.ref, {}))
+    bound = [parts.bound[vm.ref] for vm in vms if vm.ref in parts.bound]
     return Unit(
         vms=tuple(vm.ref for vm in vms),
         memory=sum(vm.memory_mib for vm in vms),
         cycles=sum(vm.cpus for vm in vms) * MHZ_OF_A_VCPU,
         apart=frozenset(apart - {at[vm.ref] for vm in vms}),
         counts=tuple(sorted(counts.items())),
+        reach=frozenset.intersection(*(reach.of(vm) for vm in vms)),
+        bound=frozenset.intersection(*bound) if bound else None,
     )

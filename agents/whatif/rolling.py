@@ -31,7 +31,8 @@ class Unit(NamedTuple):
     """VMs that must be on one host, by reference; what they need, whom they avoid, and which quorums they count in.
 
     Attributes:
-        memory: MiB. cycles: MHz that its vCPUs need at least. counts: members by quorum. ours: other units' positions.
+        memory: MiB. cycles: MHz that its vCPUs need at least. apart: other units' positions. counts: members by quorum.
+        reach: hosts that have what the VMs use. bound: hosts that rules bind them to, None where no rule does.
     """
 
     vms: tuple[str, ...]
@@ -39,6 +40,8 @@ class Unit(NamedTuple):
     cycles: int
     apart: frozenset[int]
     counts: tuple[tuple[int, int], ...]
+    reach: frozenset[str]
+    bound: frozenset[str] | None
 
 
 @dataclass(frozen=True)
@@ -190,9 +193,9 @@ class _HostLoads:
         return self.memory[host] / room if room else 0.0, len(self.on[host]), host
 
     def has_room(self, at: int, host: str) -> bool:
-        """Whether the host has memory and cycles for the unit, and is not kept free."""
+        """Whether the host has memory and cycles for the unit and what it uses, and is not kept free."""
         unit, case = self._case.units[at], self._case
-        if host in case.free:
+        if host in case.free or host not in unit.reach:
             return False
         return (not case.memory[host] or self.memory[host] + unit.memory <= case.memory[host]) and (
             not case.cycles[host] or self.cycles[host] + unit.cycles <= case.cycles[host]
@@ -202,6 +205,8 @@ class _HostLoads:
         """Whether the host has room for the unit, and nothing there refuses it."""
         unit, case = self._case.units[at], self._case
         if not self.has_room(at, host) or not unit.apart.isdisjoint(self.on[host]):
+            return False
+        if unit.bound is not None and host not in unit.bound:
             return False
         return all(self._counts[quorum][host] + members <= case.most[quorum] for quorum, members in unit.counts)
 

@@ -54,6 +54,11 @@ def rule(kind: str, *nodes: str, **more: Any) -> DrsRule:
 THREE = {"n1": "h1", "n2": "h2", "n3": "h3"}
 
 
+def using(made: Snapshot, **fields: Any) -> Snapshot:
+    """The VM of n1 with these fields."""
+    return with_parts(made, vms={**made.vms, "vm-n1": replace(made.vms["vm-n1"], **fields)})
+
+
 # ----------------------------------------------------------------------------------------------------- HA, where VMs go
 @pytest.mark.parametrize(
     ("made", "moved"),
@@ -109,6 +114,16 @@ THREE = {"n1": "h1", "n2": "h2", "n3": "h3"}
             site(THREE, rules=[rule("affinity", "n1", "n3")]),
             ["1 n1 esx-h1>esx-h3"],
             id="to the VM that a rule keeps it with",
+        ),
+        pytest.param(
+            using(site(THREE, hosts=[host("h1"), host("h2", datastores=["d2"]), host("h3")]), datastores=["d1"]),
+            ["1 n1 esx-h1>esx-h3"],
+            id="not to a host that does not reach its datastore",
+        ),
+        pytest.param(
+            using(site(THREE, hosts=[host("h1"), host("h2", networks=["l2"]), host("h3")]), networks=["l1"]),
+            ["1 n1 esx-h1>esx-h3"],
+            id="not to a host without its network",
         ),
         pytest.param(
             site(THREE, vms=[Vm(name="dns", id="vm-9", host="esx-h1", memory_mib=GIB)]),
@@ -227,10 +242,22 @@ def test_maintenance_moves_vms_and_no_pod() -> None:
         pytest.param(site(THREE, rules=[rule("anti-affinity", "n1", "n2", "n3")]), id="a rule would be broken"),
         pytest.param(site(THREE, hosts=[host("h1"), host("h2", 31), host("h3", 31)]), id="no host has room"),
         pytest.param(site(THREE, cluster=Cluster(name="C0", drs=False)), id="DRS is off"),
+        pytest.param(using(site(THREE), pinned="GPU"), id="it has a device of its host"),
     ],
 )
 def test_a_vm_that_cannot_move_keeps_its_host_waiting(made: Snapshot) -> None:
     assert vm_moves(tried(made, "maintain host/esx-h1")) == ["1 n1 esx-h1>-"]
+
+
+@pytest.mark.parametrize("tries", ["maintain host/h1", "fail host/h1"])
+def test_vms_that_a_rule_keeps_together_go_where_all_of_them_have_room(tries: str) -> None:
+    made = site(
+        {"n1": "h1", "n2": "h1", "n3": "h3", "n4": "h3"},
+        hosts=[host("h1"), host("h2", 24), host("h3", 64)],
+        rules=[rule("affinity", "n1", "n2", mandatory=True)],
+    )
+    made = with_parts(made, vms={**made.vms, "vm-n4": replace(made.vms["vm-n4"], memory_mib=15 * GIB)})
+    assert vm_moves(tried(made, tries)) == ["1 n1 esx-h1>esx-h3", "1 n2 esx-h1>esx-h3"]
 
 
 def test_a_host_still_waiting_for_maintenance_may_take_what_another_host_loses() -> None:

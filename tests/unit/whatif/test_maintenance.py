@@ -4,6 +4,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations, product
+from typing import Any
 
 import msgspec
 import pytest
@@ -21,9 +22,11 @@ from underhost.schemas.vsphere import Admission, Cluster, DrsRule, Host, Vm
 ALL = Chosen(all=True)
 GIB = 1024
 DB = {"app": "db"}
+V1 = {"v1": ("a", 8)}
+HELD = "a device of its host, or a datastore or network that no other host reaches, holds it there"
 
 
-def hosts(*names: str, memory: int = 64, **fields: str) -> list[Host]:
+def hosts(*names: str, memory: int = 64, **fields: Any) -> list[Host]:
     return [Host(id=f"id-{name}", name=name, cluster="C0", memory_mib=memory * GIB, **fields) for name in names]
 
 
@@ -46,6 +49,14 @@ def orders(plan: MaintenancePlan) -> list[list[str]]:
 
 def anti(*vms: str) -> DrsRule:
     return DrsRule(name="-".join(vms), type="anti-affinity", vms=list(vms), cluster="C0")
+
+
+def only_on(vm: str, *names: str) -> DrsRule:
+    return DrsRule(name=vm, type="vm-host", vms=[vm], hosts=[f"id-{name}" for name in names], cluster="C0")
+
+
+def with_vm(picture: Snapshot, name: str, **fields: object) -> Snapshot:
+    return replace(picture, vms={**picture.vms, name: msgspec.structs.replace(picture.vms[name], **fields)})
 
 
 def kept_free(picture: Snapshot, *names: str) -> Snapshot:
@@ -139,6 +150,19 @@ def test_a_plan_names_its_waves_and_what_each_moves() -> None:
             id="a rule",
         ),
         pytest.param(
+            site(hosts("a", "b"), {"v1": ("a", 8)}, rules=[only_on("v1", "a")]),
+            [("a", ["v1"], "rules or quorums keep it from every host that has room")],
+            id="a VM-Host rule",
+        ),
+        pytest.param(
+            with_vm(site(hosts("a", datastores=["d1"]) + hosts("b", datastores=["d2"]), V1), "v1", datastores=["d1"]),
+            [("a", ["v1"], HELD)],
+            id="a datastore that no other host has",
+        ),
+        pytest.param(
+            with_vm(site(hosts("a", "b"), V1), "v1", pinned="GPU"), [("a", ["v1"], HELD)], id="a device of its host"
+        ),
+        pytest.param(
             site(
                 hosts("a") + hosts("b", memory=32) + hosts("c", memory=16, state="maintenance"),
                 {"v1": ("a", 20), "v2": ("a", 20)},
@@ -153,6 +177,21 @@ def test_a_plan_names_its_waves_and_what_each_moves() -> None:
 )
 def test_what_cannot_be_emptied_is_told_with_why(picture: Snapshot, expected: list[tuple[str, list[str], str]]) -> None:
     assert [(one.host, one.vms, one.why) for one in maintenance(picture, Options(), ALL).blocked] == expected
+
+
+@pytest.mark.parametrize(
+    "picture",
+    [
+        pytest.param(site(hosts("a", "b", "c"), V1, rules=[only_on("v1", "a", "c")]), id="a VM-Host rule"),
+        pytest.param(
+            with_vm(site([*hosts("a", "c", networks=["n1"]), *hosts("b", networks=["n2"])], V1), "v1", networks=["n1"]),
+            id="a network that one host lacks",
+        ),
+    ],
+)
+def test_a_vm_moves_where_it_may_run(picture: Snapshot) -> None:
+    plan = maintenance(picture, Options(), Chosen(hosts=("a",)))
+    assert [(one.vm, one.to) for wave in plan.waves for one in wave.vm_moves] == [("v1", "c")]
 
 
 @pytest.mark.parametrize(
