@@ -11,6 +11,7 @@ from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from typing import NamedTuple
 
 import msgspec
 from aiohttp import web
@@ -32,6 +33,11 @@ from underhost.streams.ports import TopicReader
 
 FRESH = 5.0
 """Seconds for which what was read of the topics is good enough."""
+REST = 20
+"""Times as long as reading them has taken, for which it is good enough for whoever asks only how far they reach: a page
+does twice a minute."""
+AHEAD = 60_000
+"""Milliseconds by which the clock of a browser may be ahead: what is now for it is now."""
 BUDGET = 256 << 20
 """Bytes of the records that are kept, of all sites: of a longer history only the newest part is told."""
 SITES = 2
@@ -55,6 +61,16 @@ INVENTORY = "Inventory"
 _encoder = msgspec.json.Encoder(order="sorted")
 
 
+class _Reading(NamedTuple):
+    """What was read of the topics of a site. `at` is when, by the clock, and `took` how long, in seconds; all that came
+    before `until`, milliseconds since 1970, is in it."""
+
+    at: float
+    took: float
+    until: int
+    past: SiteHistory
+
+
 def document(body: bytes) -> web.Response:
     """A JSON answer, compressed where the client can read it."""
     response = web.Response(body=body, content_type="application/json")
@@ -73,15 +89,16 @@ class PastSites:
         known: Callable[[str], str],
         *,
         joining: Joining = BY_VM,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._joining = joining
+        self._joining, self._clock = joining, clock
         self._home, self._options, self._reader, self._known_site = home, options, reader, known
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="past")
         self._lock = asyncio.Lock()
         self._places = ClientPlaces(WAITING, EACH, "other moments are being worked out")
-        self._read: OrderedDict[str, tuple[float, SiteHistory]] = OrderedDict()
+        self._read: OrderedDict[str, _Reading] = OrderedDict()
         self._known: OrderedDict[tuple[str, int], tuple[bytes, bytes]] = OrderedDict()
-        self._last: tuple[str, int, Snapshot, MapRows] | None = None
+        self._last: tuple[tuple[str, int, float], Snapshot, MapRows] | None = None
         self._forgetting: asyncio.TimerHandle | None = None
 
     def routes(self) -> list[web.RouteDef]:
@@ -92,7 +109,7 @@ class PastSites:
         """How far back every moment can be told."""
         site = self._known_site(request.query.get("site", self._home))
         async with self._turn(request):
-            past = await self._past(site, 0)
+            past = (await self._reading(site, _now(), REST)).past
         told = HistoryRange(site, rfc3339(past.begins / 1000), rfc3339(time.time()), *_marks(past))
         return document(_encoder.encode(told))
 
@@ -106,30 +123,32 @@ class PastSites:
 
     async def _documents(self, request: web.Request) -> tuple[bytes, bytes]:
         """The map and the findings at the moment that a request names."""
-        site, moment = self._known_site(request.query.get("site", self._home)), parse_time(request.query["at"])
+        site, moment = self._known_site(request.query.get("site", self._home)), _moment(request.query["at"])
         async with self._turn(request):
             found = self._known.get((site, moment))
             if found is None:
-                _, rows = await self._picture(site, moment)
+                reading = await self._reading(site, moment)
+                _, rows = await self._picture(site, moment, reading)
                 found = await asyncio.get_running_loop().run_in_executor(self._pool, _told, rows, site, moment)
-                self._known[site, moment] = found
+                if moment < reading.until:  # else the topics may still tell more of it
+                    self._known[site, moment] = found
                 while sum(len(each) for both in self._known.values() for each in both) > KEPT_BYTES:
                     self._known.popitem(last=False)
             return found
 
     async def moment(self, request: web.Request, site: str, at: str) -> tuple[Snapshot, MapRows]:
         """The site at a moment (`parse_time`), with its rows. Raises RequestRefused, InputError."""
-        site, moment = self._known_site(site), parse_time(at)
+        site, moment = self._known_site(site), _moment(at)
         async with self._turn(request):
-            return await self._picture(site, moment)
+            return await self._picture(site, moment, await self._reading(site, moment))
 
-    async def _picture(self, site: str, moment: int) -> tuple[Snapshot, MapRows]:
+    async def _picture(self, site: str, moment: int, reading: _Reading) -> tuple[Snapshot, MapRows]:
         """The one that was asked for last is kept: whoever looks at a moment asks several things of it."""
-        if self._last is None or self._last[:2] != (site, moment):
-            past = await self._past(site, moment)
+        wanted = site, moment, reading.at
+        if self._last is None or self._last[0] != wanted:
             loop = asyncio.get_running_loop()
-            self._last = site, moment, *(await loop.run_in_executor(self._pool, self._work_out, past, moment))
-        return self._last[2:]
+            self._last = wanted, *(await loop.run_in_executor(self._pool, self._work_out, reading.past, moment))
+        return self._last[1:]
 
     @asynccontextmanager
     async def _turn(self, request: web.Request) -> AsyncIterator[None]:
@@ -153,15 +172,17 @@ class PastSites:
         self._known.clear()
         self._last = None
 
-    async def _past(self, site: str, moment: int) -> SiteHistory:
-        """The topics as they were read last, or now where the moment is after that.
+    async def _reading(self, site: str, moment: int, rest: float = 0.0) -> _Reading:
+        """The topics as they were read last, or anew where the moment is after that, and they have rested for `rest`
+        times as long as that took.
 
         Raises RequestRefused where they cannot tell of the site now, BackendError where they do not answer.
         """
-        read, past = self._read.get(site, (0.0, None))
-        if past is None or (moment > past.ends and time.monotonic() - read > FRESH):
-            past = None
+        found = self._read.get(site)
+        if found is None or (moment >= found.until and self._clock() - found.at > max(FRESH, rest * found.took)):
             self._read.pop(site, None)  # it need not be in memory twice
+            found = None
+            begun, until = self._clock(), _now()
             try:
                 async with asyncio.timeout(READING):
                     past = await SiteHistory.read(self._reader, site, budget=BUDGET, joining=self._joining)
@@ -169,14 +190,14 @@ class PastSites:
                 raise RequestRefused(503, f"the topics were not read within {READING:.0f} s; ask again") from None
             except InputError as error:  # what was asked is right: it is the topics, or the settings, that are not
                 raise RequestRefused(503, "; ".join(error.faults)) from error
-            self._read[site] = time.monotonic(), past
+            found = self._read[site] = _Reading(self._clock(), self._clock() - begun, until, past)
             while len(self._read) > SITES or (len(self._read) > 1 and self._size() > BUDGET):
                 self._read.popitem(last=False)
         self._read.move_to_end(site)
-        return past
+        return found
 
     def _size(self) -> int:
-        return sum(past.size for _, past in self._read.values())
+        return sum(reading.past.size for reading in self._read.values())
 
     def _work_out(self, past: SiteHistory, moment: int) -> tuple[Snapshot, MapRows]:
         snapshot, published = past.at(moment), past.published(moment)
@@ -187,6 +208,19 @@ class PastSites:
         rows = MapRows()
         rows.update(snapshot, events)
         return snapshot, rows
+
+
+def _now() -> int:
+    """Milliseconds since 1970."""
+    return int(time.time() * 1000)
+
+
+def _moment(at: str) -> int:
+    """Milliseconds since 1970 of a moment of the past. Raises InputError."""
+    moment, now = parse_time(at), _now()
+    if moment > now + AHEAD:
+        raise InputError(f"at {at}: this is still to come")
+    return min(moment, now)
 
 
 def _told(rows: MapRows, site: str, moment: int) -> tuple[bytes, bytes]:

@@ -1,8 +1,10 @@
 """The page's past: what may be asked, and what is kept of it."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -18,21 +20,34 @@ from underhost.agents.http.history import PastSites, _marks
 from underhost.agents.site.snapshot import Options
 from underhost.agents.snapshots.history import SiteHistory
 from underhost.schemas.errors import InputError
-from underhost.schemas.keys import listed_key
-from underhost.schemas.kubernetes import encode
+from underhost.schemas.keys import listed_key, object_key
+from underhost.schemas.kubernetes import Metadata, Pod, PodSpec, encode
 from underhost.schemas.records import Listed
-from underhost.schemas.topics import KUBERNETES_TOPICS, Topic
-from underhost.streams.ports import Outgoing, Record
+from underhost.schemas.topics import KUBERNETES_TOPICS, PODS, Topic
+from underhost.streams.derived import rfc3339
+from underhost.streams.ports import Outgoing, Publisher, Record
 from underhost.streams.reader import EmbeddedReader
 
 SITES = ("prod-a", "prod-b", "prod-c")
 
 
-class CountedReader(EmbeddedReader):
-    """Counts who reads at one time, and how often the topics were read."""
+class Clock:
+    """A clock that stands until a test moves it, in seconds."""
 
-    def __init__(self, path: Path) -> None:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class CountedReader(EmbeddedReader):
+    """Counts who reads at one time, and how often the topics were read, which `takes` so many seconds."""
+
+    takes = 0.0
+
+    def __init__(self, path: Path, clock: Clock) -> None:
         super().__init__(path)
+        self._clock = clock
         self.reading = self.most = self.times = 0
 
     async def history(self, topics: Iterable[Topic], site: str | None = None) -> AsyncIterator[Record]:  # type: ignore[override]
@@ -46,6 +61,7 @@ class CountedReader(EmbeddedReader):
                 yield record
         finally:
             self.reading -= 1
+            self._clock.now += self.takes
 
 
 def known(site: str) -> str:
@@ -58,13 +74,37 @@ def known(site: str) -> str:
 class Past:
     """The routes of the past over real topics of three sites."""
 
-    def __init__(self, reader: CountedReader, past: PastSites, client: aiohttp.ClientSession, address: str) -> None:
-        self.reader, self.past, self._client, self._address = reader, past, client, address
+    def __init__(
+        self,
+        reader: CountedReader,
+        clock: Clock,
+        past: PastSites,
+        publisher: Publisher,
+        client: aiohttp.ClientSession,
+        address: str,
+    ) -> None:
+        self.reader, self.clock, self.past, self._publisher = reader, clock, past, publisher
+        self._client, self._address = client, address
+
+    async def publish(self, name: str) -> None:
+        """A pod of the first site."""
+        pod = Pod(Metadata(name=name, namespace="shop", uid=name), PodSpec())
+        await self._publisher.publish(Outgoing(PODS, object_key(SITES[0], "pod", name, "shop"), encode(pod), name))
 
     async def ask(self, path: str) -> tuple[int, str]:
         """The status of the answer, and why it is refused."""
         async with self._client.get(f"{self._address}/{path}") as answer:
             return answer.status, (await answer.json()).get("error", "")
+
+    async def map(self, moment: str) -> dict[str, Any]:
+        """The map of the first site at a moment."""
+        async with self._client.get(f"{self._address}/api/v1/map", params={"at": moment}) as answer:
+            found: dict[str, Any] = await answer.json()
+            return found
+
+    async def pods(self, moment: str) -> list[str]:
+        """The names of its pods then."""
+        return [row["name"] for row in (await self.map(moment))["pods"]]
 
     async def get(self, path: str) -> int:
         """The status of the answer."""
@@ -81,8 +121,9 @@ async def past(tmp_path: Path) -> AsyncIterator[Past]:
             Outgoing(topic, listed_key(site, "kubernetes"), marker, "") for site in SITES for topic in KUBERNETES_TOPICS
         ]
         await publisher.publish(*markers)
-        reader = CountedReader(tmp_path / "log.db")
-        sites = PastSites(SITES[0], Options(), reader, known)
+        clock = Clock()
+        reader = CountedReader(tmp_path / "log.db", clock)
+        sites = PastSites(SITES[0], Options(), reader, known, clock=clock)
         app = web.Application(middlewares=[guard()])
         app.add_routes(
             [*sites.routes(), web.get("/api/v1/map", sites.map), web.get("/api/v1/findings", sites.findings)]
@@ -91,7 +132,7 @@ async def past(tmp_path: Path) -> AsyncIterator[Past]:
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         async with aiohttp.ClientSession() as client:
-            yield Past(reader, sites, client, f"http://127.0.0.1:{runner.addresses[0][1]}")
+            yield Past(reader, clock, sites, publisher, client, f"http://127.0.0.1:{runner.addresses[0][1]}")
         await runner.cleanup()
 
 
@@ -103,13 +144,13 @@ async def test_many_who_ask_at_once_read_the_topics_one_after_another(past: Past
 
 async def test_more_than_may_wait_are_told_to_come_again(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
     held = asyncio.Event()
-    real = past.past._past
+    real = past.past._reading
 
-    async def slow(site: str, moment: int) -> object:
+    async def slow(site: str, moment: int, rest: float) -> object:
         await held.wait()
-        return await real(site, moment)
+        return await real(site, moment, rest)
 
-    monkeypatch.setattr(past.past, "_past", slow)
+    monkeypatch.setattr(past.past, "_reading", slow)
     asked = [asyncio.ensure_future(past.get("api/v1/history")) for _ in range(history_module.EACH + 3)]
     first = asyncio.as_completed(asked)
     assert [await next(first) for _ in range(3)] == [429] * 3
@@ -160,6 +201,45 @@ async def test_the_topics_are_not_read_for_a_client_that_has_left(past: Past, mo
 )
 async def test_a_moment_that_is_none_is_refused(past: Past, at: str) -> None:
     assert await past.get(f"api/v1/map?at={at}") == 422
+
+
+@pytest.mark.parametrize("path", ["map", "findings"])
+async def test_a_moment_that_is_still_to_come_is_refused(past: Past, path: str) -> None:
+    assert await past.ask(f"api/v1/{path}?at=2999-01-01T00:00:00Z") == (
+        422,
+        "at 2999-01-01T00:00:00Z: this is still to come",
+    )
+
+
+async def test_a_browser_whose_clock_is_a_little_ahead_is_told_of_now(past: Past) -> None:
+    ahead = rfc3339(time.time() + 30)
+    assert (await past.map(ahead))["version"] < ahead
+
+
+async def test_what_the_topics_may_not_have_told_yet_is_worked_out_anew(past: Past) -> None:
+    assert await past.get("api/v1/history") == 200
+    await past.publish("db-0")
+    moment = rfc3339(time.time() + 0.001)
+    assert await past.pods(moment) == []  # of the topics as they were a moment ago
+    past.clock.now += history_module.FRESH + 1
+    assert await past.pods(moment) == ["shop/db-0"]
+
+
+async def test_the_reach_of_the_past_is_read_again_after_a_while(past: Past) -> None:
+    assert [await past.get("api/v1/history") for _ in range(2)] == [200, 200]
+    assert past.reader.times == 1
+    past.clock.now += history_module.FRESH + 1
+    assert await past.get("api/v1/history") == 200
+    assert past.reader.times == 2
+
+
+async def test_topics_that_take_long_to_read_are_read_less_often(past: Past) -> None:
+    past.reader.takes = 10.0
+    assert await past.get("api/v1/history") == 200
+    for seconds, times in ((150, 1), (60, 2)):
+        past.clock.now += seconds
+        assert await past.get("api/v1/history") == 200
+        assert past.reader.times == times
 
 
 async def test_documents_are_kept_up_to_their_bytes(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
