@@ -208,6 +208,38 @@ def test_a_worker_that_ends_leaves_no_green_behind(visits: Visits) -> None:
     visits.errors.clear()  # nobody answers: that is what is tried
 
 
+def test_a_worker_that_stands_still_leaves_no_green_behind(visits: Visits, shown: ShownSite) -> None:
+    shop = a_shop()
+    shown.put(replace(shop, pods={name: pod for name, pod in shop.pods.items() if pod.spec.node_name}))
+    page = visits.open(shown.address)
+    expect(page.locator("#live")).to_have_text("live")
+    page.clock.install()
+    page.reload()  # its timers are of the clock that a test moves from now on
+    expect(page.locator("#live")).to_have_text("live")
+    expect(page.locator("#findings .note.good")).to_contain_text("every rule holds")
+    with shown.frozen():
+        page.clock.fast_forward("00:46")
+        expect(page.locator("#live")).to_have_text("reconnecting")
+        expect(page.locator("#findings .note.doubt")).to_contain_text("(the worker does not answer)")
+        page.clock.fast_forward("00:30")
+        expect(page.locator("#live")).to_have_text("not connected")
+    page.clock.fast_forward("00:30")
+    expect(page.locator("#live")).to_have_text("live")
+    expect(page.locator("#findings .note.good")).to_contain_text("every rule holds")
+
+
+def test_a_question_that_a_worker_never_answers_ends_as_one(visits: Visits, shown: ShownSite) -> None:
+    shown.put(a_shop())
+    page = visits.open(shown.address, path="?tab=whatif")
+    expect(page.locator("#live")).to_have_text("live")
+    page.clock.install()
+    with shown.frozen():
+        page.click("#whatif .more")
+        expect(page.locator("#whatif [role=status]")).to_contain_text("Simulating")
+        page.clock.fast_forward("05:00")
+        expect(page.locator("#whatif [role=alert]")).to_have_text("the worker does not answer")
+
+
 def test_a_site_without_vsphere_shows_its_nodes(visits: Visits, shown: ShownSite) -> None:
     shown.put(replace(a_shop(), hosts={}, vms={}, node_hosts={}, vsphere=False))
     page = visits.open(shown.address)

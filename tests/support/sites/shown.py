@@ -2,8 +2,9 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -72,6 +73,16 @@ class OwnLoop:
     async def serve(self, ready: Callable[[str], None], stop: asyncio.Event) -> None:
         """Run until told to stop."""
         raise NotImplementedError
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """The loop stands still meanwhile: connections stay, and nothing is answered."""
+        thawed = threading.Event()
+        self._loop.call_soon_threadsafe(thawed.wait, SECONDS)
+        try:
+            yield
+        finally:
+            thawed.set()
 
     def do(self, act: Callable[[], T]) -> T:
         """Do something on the loop's thread."""

@@ -76,7 +76,7 @@ export class Panel {
     const path = kind === "pod"
       ? `pods/${encodeURIComponent(namespaceOf(id))}/${encodeURIComponent(id.slice(id.indexOf("/") + 1))}`
       : `${kind}s/${encodeURIComponent(id)}`;
-    const asked = getJson(`/api/v1/${path}?site=${encodeURIComponent(this.site())}${moment}`, undefined, { asks: kind === "pod" || moment !== "", quiet: true });
+    const asked = getJson(`/api/v1/${path}?site=${encodeURIComponent(this.site())}${moment}`, { asks: kind === "pod" || moment !== "", quiet: true });
     const details = await asked.catch((error) => ({ error: String(error.message ?? error) }));
     if (run !== this.#run) return;
     this.#details = details;

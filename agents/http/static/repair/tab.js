@@ -74,7 +74,7 @@ export class Repair {
   async #look() {
     if (!this.scene().hosts.size || Date.now() - this.#looked < SELDOM) return;
     this.#looked = Date.now();
-    const { maintenance } = await getJson("/api/v1/maintenance", undefined, { quiet: true }).catch(() => ({ maintenance: null }));
+    const { maintenance } = await getJson("/api/v1/maintenance", { quiet: true }).catch(() => ({ maintenance: null }));
     fill(this.#underWay, maintenance && carriedOut(maintenance));
   }
 

@@ -7,14 +7,14 @@ import { Store } from "../site/store.js";
 /** How far the past reaches: {from, to, marks, resolved}; null where it cannot be told. */
 export async function reachOf(site) {
   const path = `/api/v1/history?site=${encodeURIComponent(site)}`;
-  const range = await getJson(path, undefined, { asks: true, quiet: true }).catch(() => null);
+  const range = await getJson(path, { asks: true, quiet: true }).catch(() => null);
   return range?.from && range.to ? { marks: [], resolved: [], ...range } : null;
 }
 
 /** The site as it was at a moment, as a scene. Throws an Error that says why it cannot be told. */
 export async function sceneAt(site, moment) {
   const query = `site=${encodeURIComponent(site)}&at=${encodeURIComponent(moment)}`;
-  const asked = ["map", "findings"].map((what) => getJson(`/api/v1/${what}?${query}`, undefined, { asks: true }));
+  const asked = ["map", "findings"].map((what) => getJson(`/api/v1/${what}?${query}`, { asks: true }));
   const [map, findings] = await Promise.all(asked);
   const scene = new Store();
   scene.moment = moment;

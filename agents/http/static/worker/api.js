@@ -2,40 +2,31 @@
 // meanwhile; where too much happened, everything is read again.
 
 import { SignInNeeded, admitted, admittedAgain } from "./door.js";
+import { SILENT, reach } from "./reach.js";
 
 const PIECES = 10_000; // pods above which the map comes in pieces
-const SILENT = "the worker does not answer";
 const SILENCE = 45_000; // milliseconds: three heartbeats of the server
 const HIDDEN = 60_000; // a tab that nobody sees gives its connection back: a browser has six for one server
 const FIRST_PAUSE = 1000;
 const LONGEST_PAUSE = 15_000;
 
 /** A document. `asks`: it is worked out for this request; `quiet`: nobody is asked to sign in for it. */
-export function getJson(path, signal, how = {}) {
-  return ask(path, { signal, headers: { Accept: "application/json" } }, how);
+export function getJson(path, how = {}) {
+  return ask(path, { headers: { Accept: "application/json" } }, how);
 }
 
-export function postJson(path, body, signal) {
+export function postJson(path, body) {
   const headers = { "Content-Type": "application/json", Accept: "application/json" };
-  return ask(path, { method: "POST", signal, headers, body: JSON.stringify(body) }, { asks: true });
+  return ask(path, { method: "POST", headers, body: JSON.stringify(body) }, { asks: true });
 }
 
 async function ask(path, options, how) {
   await admitted(how);
-  let response = await reach(path, options);
-  if (response.status === 401 && (await admittedAgain(how))) response = await reach(path, options);
+  let response = await reach(path, options, how);
+  if (response.status === 401 && (await admittedAgain(how))) response = await reach(path, options, how);
   const document = await response.json().catch(() => ({ error: `${response.status} ${response.statusText}` }));
   if (!response.ok) throw new Error(document.error ?? response.statusText);
   return document;
-}
-
-/** `fetch`, whose own words for a worker that is not there ("Failed to fetch") help nobody. */
-async function reach(path, options) {
-  try {
-    return await fetch(path, options);
-  } catch (error) {
-    throw error instanceof TypeError ? new Error(SILENT) : error;
-  }
 }
 
 const sleep = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
@@ -132,7 +123,12 @@ export class Live {
     this.#source = source;
     const heard = () => {
       clearTimeout(this.#watchdog);
-      this.#watchdog = setTimeout(() => run === this.#run && this.#begin(), SILENCE);
+      this.#watchdog = setTimeout(silent, SILENCE);
+    };
+    const silent = () => {
+      if (run !== this.#run) return;
+      this.#told("state", { state: "lost", text: "reconnecting", reason: SILENT });
+      this.#begin();
     };
     const on = (kind, act) =>
       source.addEventListener(kind, (event) => {

@@ -1,6 +1,8 @@
 // The door of the worker: what the page may do, and signing in with the token once. The cookie that comes of it is the
 // browser's to keep; no script can read it, and the token is kept nowhere.
 
+import { reach } from "./reach.js";
+
 const SESSION = "/api/v1/session";
 
 export class SignInNeeded extends Error {}
@@ -23,7 +25,7 @@ function stand(now) {
 let looking = null; // several requests ask at once when the page begins
 
 function look() {
-  looking ??= fetch(SESSION, { headers: { Accept: "application/json" } })
+  looking ??= reach(SESSION, { headers: { Accept: "application/json" } })
     .then((response) => (response.ok ? response.json() : Promise.reject(new Error(response.statusText))))
     .then(stand)
     .finally(() => (looking = null));
@@ -73,7 +75,7 @@ export function signIn() {
 /** Show the token to the worker; what is wrong with it, "" where nothing is. */
 async function show(token) {
   const headers = { "Content-Type": "application/json", Accept: "application/json" };
-  const response = await fetch(SESSION, { method: "POST", headers, body: JSON.stringify({ token: token.trim() }) });
+  const response = await reach(SESSION, { method: "POST", headers, body: JSON.stringify({ token: token.trim() }) });
   const answer = await response.json().catch(() => ({ error: `${response.status} ${response.statusText}` }));
   if (!response.ok) return answer.error ?? response.statusText;
   stand(answer);
@@ -82,6 +84,6 @@ async function show(token) {
 
 /** End the session; what was seen by it is gone from the page. */
 export async function signOut() {
-  await fetch(SESSION, { method: "DELETE" });
+  await reach(SESSION, { method: "DELETE" });
   location.reload();
 }
