@@ -187,6 +187,17 @@ def test_with_a_thousand_violations_at_once_no_cap_is_exceeded_in_any_window() -
     assert max(Counter(pod.rpartition("-")[0] for _, pod, _ in town.evicted).values()) == 1
 
 
+def test_a_command_remembers_nothing_of_another_workload() -> None:
+    town = Town("aabc")
+    for name in ("one", "two"):
+        town.workload(name, "n1", "n2")
+    town.run(town.decider(), 60)
+    assert [(action.target, action.desired.get("others")) for action in town.actions] == [
+        ("pod/shop/one-0", None),
+        ("pod/shop/two-0", None),
+    ]
+
+
 def test_an_eviction_that_is_put_back_is_tried_three_times_and_then_left_to_a_person() -> None:
     town = a_pair(scheduler=adversary)
     town.run(town.decider(), 3 * DAY)

@@ -1,5 +1,7 @@
 """Evictions wait while DRS is about to move VMs for rules of ours, and not for ever."""
 
+from collections.abc import Sequence
+
 import pytest
 from support.build import HOST, a_node, a_pod, a_site, a_workload, term
 from trust.scope.search import explored
@@ -21,7 +23,7 @@ def a_rule(*nodes: str, type_: str = "anti-affinity", name: str = NAME) -> DrsRu
     return DrsRule(name, type_, [f"vm-{node}" for node in nodes], cluster="C0")
 
 
-def site(hosts: str, *rules: DrsRule) -> Snapshot:
+def site(hosts: Sequence[str], *rules: DrsRule) -> Snapshot:
     """`db-0` and `db-1`, apart by node, on n1 and n2; n3 is free. `hosts` is the host of each node."""
     names = [f"n{number}" for number in range(1, len(hosts) + 1)]
     pods = [
@@ -47,6 +49,7 @@ def drs_first() -> DrsFirst:
         (site("abc", a_rule("n1", "n2", "n3")), True),
         (site("abc", a_rule("n1", "n2", name=rule_name("default", "shop.old"))), False),
         (site("abc", a_rule("n1", "n2"), a_rule("n1", "n2", type_="affinity", name="theirs")), False),
+        (site("abc", a_rule("n1", "n2"), a_rule(type_="other", name=rule_name("default", "shop.hosts"))), False),
     ],
     ids=[
         "all as it should be",
@@ -55,10 +58,26 @@ def drs_first() -> DrsFirst:
         "to be changed",
         "another name",
         "another's rule",
+        "a VM-Host rule, even by our name",
     ],
 )
 def test_evictions_wait_while_something_is_left_for_drs(picture: Snapshot, waits: bool) -> None:
     assert drs_first().until(picture, 100.0) == (100.0 + PATIENCE if waits else 100.0)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "waits"),
+    [
+        pytest.param("abcde", False, id="all VMs are on hosts of their own"),
+        pytest.param("aabcd", True, id="two of three VMs of the first rule share one"),
+        pytest.param("abcdd", True, id="the VMs of the second share one"),
+        pytest.param(["a", "", "", "b", "c"], False, id="where two VMs are is not known"),
+    ],
+)
+def test_one_pair_of_vms_of_one_rule_is_enough_to_wait_for(hosts: Sequence[str], waits: bool) -> None:
+    rules = a_rule("n1", "n2", "n3", "gone", "too"), a_rule("n4", "n5", name=rule_name("default", "shop.web"))
+    drs = DrsFirst("default", lambda picture: list(picture.rules.values()))
+    assert (drs.until(site(hosts, *rules), 100.0) > 100.0) is waits
 
 
 def test_drs_that_does_not_move_is_waited_for_ten_minutes_and_then_no_more() -> None:
