@@ -229,7 +229,10 @@ class RepairStep(Document):
 
 
 class RepairCost(Document):
-    """What a repair costs, in the order in which less is better; `memoryMiB` is what its vMotions copy."""
+    """What a repair costs, in the order in which less is better.
+
+    `memoryMiB` is what its vMotions copy, 0 where that is not known of each.
+    """
 
     findings_left: int
     evictions: int

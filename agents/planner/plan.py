@@ -25,7 +25,7 @@ from underhost.agents.planner.replay import Replay, Replayed, subjects
 from underhost.agents.planner.terms import RepairTerms
 from underhost.agents.repair.evictable import why_never
 from underhost.agents.schedule.progress import told
-from underhost.agents.site.not_judged import not_judged
+from underhost.agents.site.not_judged import counted, not_judged
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.documents import NotJudged, RepairCost, RepairPlan, RepairStep, Report, Unrepairable
 from underhost.schemas.records import Finding
@@ -150,7 +150,7 @@ class _Repair:
             findings_left=len(left),
             evictions=len(evictions.steps),
             vmotions=sum(len(one.steps) for one in moved.values()),
-            memory_mib=sum(one.cost.memory for one in moved.values()),
+            memory_mib=self._copied(moved),
         )
         bound = self._bound([one.bound for one in moved.values()], cost)
         return RepairPlan(
@@ -263,11 +263,22 @@ class _Repair:
                 return goal_of[one.id]
         return None
 
+    def _copied(self, moved: Mapping[int, ClusterMoves]) -> int:
+        """MiB that the vMotions copy; 0 where it is not known of each."""
+        sizes = [self._fleets[at].size[step.vm] for at, one in moved.items() for step in one.steps]
+        return sum(sizes) if all(sizes) else 0
+
     def _without_room(self) -> list[NotJudged]:
-        """Hosts that do not say what they have: they take anything."""
-        silent = sum(not host.memory_mib for at in self._of_fleet for host in self._fleets[at].hosts)
-        what = f"the room of {silent} host{'' if silent == 1 else 's'}"
-        return [NotJudged(what, "the inventory does not say it")] if silent else []
+        """Hosts that do not say what they have: they take anything; VMs that do not say what they need go anywhere."""
+        fleets = [self._fleets[at] for at in self._of_fleet]
+        silent = sum(not host.memory_mib for fleet in fleets for host in fleet.hosts)
+        counting = [fleet for fleet in fleets if any(host.memory_mib for host in fleet.hosts)]
+        unsized = 0 if self._asked.room.reserved else sum(not size for fleet in counting for size in fleet.size)
+        found = [
+            (silent, f"the room of {counted(silent, 'host')}"),
+            (unsized, f"the memory of {counted(unsized, 'VM')}"),
+        ]
+        return [NotJudged(what, "the inventory does not say it") for count, what in found if count]
 
 
 def _steps(moves: Sequence[PlannedMove], evicted: Sequence[Evicted]) -> list[RepairStep]:

@@ -141,6 +141,15 @@ def test_a_host_that_does_not_say_what_it_has_takes_anything_and_the_plan_says_s
     assert [(one.what, one.why) for one in plan.not_judged] == [("the room of 1 host", "the inventory does not say it")]
 
 
+def test_what_vmotions_copy_is_not_said_where_the_memory_of_one_vm_is_not_known() -> None:
+    third = a_pod("db-3").labels(app="db").apart(APART).on("n4")
+    site = a_site(*nodes("n4"), third, on={"n4": "h1"}, hosts=list(SITE.hosts.values()))
+    parts = {name: {**getattr(SITE, name), **getattr(site, name)} for name in ("nodes", "pods", "vms", "node_hosts")}
+    plan = repair(replace(SITE, **parts), Options())
+    assert (plan.objective.vmotions, plan.objective.memory_mib, plan.lower_bound.memory_mib) == (2, 0, 0)
+    assert [(one.what, one.why) for one in plan.not_judged] == [("the memory of 1 VM", "the inventory does not say it")]
+
+
 def test_what_stays_is_told_with_its_smallest_reason() -> None:
     site = two_on_one_host(hosts=1, overrides={"vm-n1": "manual"})
     site = replace(site, hosts={**site.hosts, "h3": EsxiHost(id="h3", name="esx-3", cluster="C1")})
