@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from underhost.agents.sinks.labels.managers import FIELD_MANAGER, foremost
 from underhost.schemas.errors import Conflict, Refused, Retry
-from underhost.streams.kubernetes.client import KubernetesClient
+from underhost.streams.kubernetes.client import KubernetesClient, is_success
 from underhost.streams.ports import LiveLabels
 
 APPLY = "application/apply-patch+yaml"
@@ -205,7 +205,7 @@ class KubernetesApiWriter(ApiWriter):
         path = f"{pod_path(namespace, name)}/eviction"
         async with self._client.open("POST", path, query=OURS, body=body) as response:
             data = await response.read()
-            if 200 <= response.status < 300:
+            if is_success(response.status, data):
                 return
             error = self._client.refusal(response.status, data, response.headers)
         text = " ".join([str(error), *_causes(data)])

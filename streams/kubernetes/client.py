@@ -39,6 +39,8 @@ RENEW_INTERVAL = 15.0
 
 
 TIMEOUT = aiohttp.ClientTimeout(total=30.0, sock_connect=PROBE_TIMEOUT)
+UNDECODABLE = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
+"""What msgspec raises for a text that is not what it should be."""
 UNTRUSTED = (aiohttp.ClientConnectorCertificateError, ssl.SSLCertVerificationError)
 """Certificates that no authority of ours vouches for."""
 WRITES = ("POST", "PATCH")
@@ -139,7 +141,7 @@ class KubernetesClient:
         if reply is None:
             async with self.open(method, path, **options) as response:
                 reply = Reply(response.status, response.headers, await response.read())
-        if not 200 <= reply.status < 300:
+        if not is_success(reply.status, reply.body):
             raise self.refusal(reply.status, reply.body, reply.headers)
         return reply.body
 
@@ -173,7 +175,9 @@ class KubernetesClient:
             return False
 
     def refusal(self, status: int, body: bytes, headers: Mapping[str, str]) -> UnderhostError:
-        """The error that an answer other than 2xx means."""
+        """The error that an answer means which is no success."""
+        if 200 <= status < 300:  # a proxy's page, that of a login say
+            return Unreachable(f"{self.server}: the answer is not that of a Kubernetes API ({status})")
         text = f"{self.server}: {said(status, body)}"
         after = retry_after(headers)
         if status in {404, 410}:
@@ -316,11 +320,16 @@ def _as_backend(error: UnderhostError) -> UnderhostError:
     return Unreachable(str(error)) if isinstance(error, Retry | Gone | Conflict) else error
 
 
+def is_success(status: int, body: bytes) -> bool:
+    """Whether it is a 2xx answer of an API server: always an object in JSON."""
+    return 200 <= status < 300 and body[:64].lstrip().startswith(b"{")
+
+
 def said(status: int, body: bytes) -> str:
     """The message of an answer, in one line for a person."""
     try:
         message = msgspec.json.decode(body, type=Status).message
-    except msgspec.DecodeError:
+    except UNDECODABLE:
         message = body.decode(errors="replace")
     printable = "".join(char if char.isprintable() else " " for char in message)
     return f"{' '.join(printable.split())[:256] or 'no reason given'} ({status})"

@@ -14,7 +14,7 @@ from msgspec import Raw, Struct
 from underhost.schemas import kubernetes as k8s
 from underhost.schemas.errors import Gone, Refused, Retry, Unreachable
 from underhost.schemas.pods.sharing import SharedParts, alone
-from underhost.streams.kubernetes.client import KubernetesClient, Status, retry_after, said
+from underhost.streams.kubernetes.client import UNDECODABLE, KubernetesClient, Status, retry_after, said
 from underhost.streams.kubernetes.contact import Contact
 from underhost.streams.kubernetes.kinds import Identified, Identity, Kind
 from underhost.streams.kubernetes.long_answer import LongAnswer
@@ -54,7 +54,6 @@ _PAGE_OF: Any = _ListPage
 """The page as a type that takes the type of its items when it is asked for."""
 _events = msgspec.json.Decoder(_WatchEvent)
 _identities = msgspec.json.Decoder(Identified)
-UNDECODABLE = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
 
 
 class _Found:
@@ -205,6 +204,8 @@ class KindListWatch:
         async with self._client.open("GET", self.kind.path, query=query, timeout=timeout) as response:
             if response.status != 200:
                 raise self._no_watch(response.status, await response.read(), response)
+            if response.content_type != "application/json":  # a proxy's page: each line would be a dead letter
+                raise Unreachable(f"{self.name}: the answer is not that of a Kubernetes API ({response.content_type})")
             self._contact.opened(self.name)
             try:
                 rest = b""

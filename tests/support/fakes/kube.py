@@ -29,6 +29,7 @@ class Fault:
         verb: list, continue (a further page), at once (the whole of a long list), watch, get, patch, bind, evict or
             readyz. plural: of the resource, "" for any.
         status, headers, message, causes: answer so, with a Status object.
+        page: answer 200 with this text, as a proxy does that asks people to sign in.
         error: on a watch: an ERROR event with this code, then the end.
         lines: on a watch: these raw lines, then the stream goes on.
         drop: cut the connection, of a watch after so many events, of a list after so many bytes.
@@ -43,6 +44,7 @@ class Fault:
     headers: Mapping[str, str] = field(default_factory=dict)
     message: str = "a fault was asked for"
     causes: tuple[str, ...] = ()
+    page: str = ""
     error: int = 0
     lines: tuple[bytes, ...] = ()
     drop: int = -1
@@ -198,6 +200,8 @@ class FakeKube:
                 if fault.after is not None:
                     await self.asked(*fault.after)
                     return None
+                if fault.page:
+                    return web.Response(text=fault.page, content_type="text/html")
                 return _status(fault.status, fault.message, fault.headers, fault.causes) if fault.status else fault
         return None
 

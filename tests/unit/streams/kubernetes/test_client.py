@@ -117,21 +117,28 @@ async def test_a_server_that_never_answers_is_unreachable(
     assert str(caught.value) == f"{kube.url}: no answer in time"
 
 
-async def test_another_web_server_is_no_kubernetes_api(kube: FakeKube, tmp_path: Path) -> None:
+@asynccontextmanager
+async def a_page() -> AsyncIterator[str]:
+    """The address of a server that answers everything with a page."""
+
     async def page(_: web.Request) -> web.Response:
         return web.Response(text="<html>hello</html>", content_type="text/html")
 
     app = web.Application()
-    app.router.add_get("/{path:.*}", page)
+    app.router.add_route("*", "/{path:.*}", page)
     runner = web.AppRunner(app)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
-    kube.url = "http://{}:{}".format(*runner.addresses[0])
     try:
-        with pytest.raises(Refused, match="this is no Kubernetes API"):
-            await connect(kube.settings(tmp_path))
+        yield "http://{}:{}".format(*runner.addresses[0])
     finally:
         await runner.cleanup()
+
+
+async def test_another_web_server_is_no_kubernetes_api(kube: FakeKube, tmp_path: Path) -> None:
+    async with a_page() as kube.url:
+        with pytest.raises(Refused, match="this is no Kubernetes API"):
+            await connect(kube.settings(tmp_path))
 
 
 def self_signed(folder: Path, names: str) -> tuple[Path, Path]:
@@ -214,6 +221,21 @@ async def test_a_connection_that_breaks_in_the_middle_of_an_answer_is_unreachabl
         with pytest.raises(Unreachable, match="^" + client.server):
             await client.call("GET", NODE)
         server.close()
+
+
+@pytest.mark.parametrize("body", [b'{"message":"\xff"}', b'{"more":' + b"[" * 100_000], ids=["not UTF-8", "nested"])
+def test_a_refusal_that_cannot_be_decoded_is_said_as_it_is(body: bytes) -> None:
+    assert said(500, body) == f"{body.decode(errors='replace')[:256]} (500)"
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "PATCH"])
+async def test_a_page_that_somebody_on_the_way_answers_is_no_success(
+    method: str, kube: FakeKube, tmp_path: Path
+) -> None:
+    async with await connect(kube.settings(tmp_path)) as client, a_page() as client.server:
+        with pytest.raises(Unreachable) as caught:
+            await client.call(method, NODE, body={})
+        assert str(caught.value) == f"{client.server}: the answer is not that of a Kubernetes API (200)"
 
 
 def test_long_messages_are_cut() -> None:

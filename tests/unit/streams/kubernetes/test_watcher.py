@@ -366,6 +366,18 @@ async def test_an_object_that_cannot_be_read_goes_to_dead_letters_and_the_stream
     assert letters[1].original == lines[1]
 
 
+async def test_a_page_in_the_place_of_a_watch_is_no_change_and_nothing_is_heard_by_it(
+    kube: FakeKube, topics: FakeTopics, naps: Naps, tmp_path: Path
+) -> None:
+    kube.faults = [Fault("watch", "pods", page="<html>\n<p>Sign in</p>\n")] * 4
+    async with watching(kube.settings(tmp_path), topics, Timing(sleep=naps)):
+        await kube.asked("watch", "pods", 5)
+        await kube.put("pods", a_pod("good"))
+        await topics.until(lambda t: "prod/pod/shop/good" in t.keys(PODS))
+    assert [record.key for record in topics.records if record.topic is DEAD_LETTERS] == []
+    assert any(nap >= 0.8 for nap in naps.taken)  # it is no hot loop
+
+
 async def test_an_unreadable_object_of_the_first_list_keeps_what_is_held_of_it(
     kube: FakeKube, topics: FakeTopics, timing: Timing, tmp_path: Path
 ) -> None:

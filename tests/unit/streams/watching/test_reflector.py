@@ -316,9 +316,7 @@ async def test_an_optional_kind_that_is_not_served_is_asked_for_every_ten_minute
 
 
 async def test_an_optional_kind_that_was_served_is_asked_for_again_soon_when_it_is_refused() -> None:
-    feed = Script(
-        lists=[Refused("401"), Refused("403"), listing("50", pod("a"))], watches=[[batch("11"), Gone("410")]]
-    )
+    feed = Script(lists=[Refused("401"), Refused("403"), listing("50", pod("a"))], watches=[[batch("11"), Gone("410")]])
     naps = Naps(5)
     topics, _ = await follow(feed, naps, optional=True)
     assert naps.taken[:4] == [0.0, 0.0, 0.8, 1.6]
