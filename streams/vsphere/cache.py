@@ -118,7 +118,7 @@ class InventoryCache:
         for state in poll.clusters:
             known = self._clusters.get(state.ref)
             if state.rules is None and known is not None:
-                state = state._replace(rules=known.rules)  # no right to read them now: keep the last ones
+                state = known._replace(name=state.name)  # no right to read it now: keep what was read last
             clusters[state.ref] = state
         self._clusters = clusters
         self._names.update({state.ref: state.name for state in poll.clusters})
