@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from pyVmomi import vim, vmodl
 
-from underhost.schemas.errors import Refused
+from underhost.schemas.errors import Refused, Unreachable
 from underhost.streams.settings.clusters import VSphereSettings
 from underhost.streams.vsphere.client import Session, connect, translated
 from underhost.streams.vsphere.kept_session import Connect, KeptSession
@@ -32,13 +32,18 @@ class VSphereTasks:
     async def is_done(self, task: str) -> bool:
         """See `VCenterTasks.is_done`."""
 
-        def look(session: Session) -> bool:
+        def look(session: Session) -> tuple[bool, str]:
             info = vim.Task(task, session.content.rootFolder._stub).info
-            if info.state == vim.TaskInfo.State.error and info.error is not None:
-                raise Refused(str(translated(session.address, info.error)))  # it has ended: waiting would not help
-            return info.state not in UNDER_WAY
+            has_failed = info.state == vim.TaskInfo.State.error and info.error is not None
+            return info.state not in UNDER_WAY, str(translated(session.address, info.error)) if has_failed else ""
 
-        return await self.asked(look)
+        try:
+            is_done, why = await self.asked(look)
+        except Refused as error:  # a login, or a right: what was begun goes on, and is not refused
+            raise Unreachable(str(error)) from error
+        if why:
+            raise Refused(why)
+        return is_done
 
     async def asked(self, ask: Callable[[Session], T]) -> T:
         """What a function that blocks finds out in the session."""
@@ -54,12 +59,15 @@ class VSphereTasks:
 
 
 def read(session: Session, one: Any, *paths: str) -> dict[str, Any]:
-    """Narrow properties of one object, all of one moment. Blocks."""
+    """Narrow properties of one object, all of one moment. Blocks. Raises the fault that withholds one."""
     return read_all(session, [one], *paths)[str(one._GetMoId())]
 
 
 def read_all(session: Session, objects: Collection[Any], *paths: str) -> dict[str, dict[str, Any]]:
-    """Narrow properties of objects of one kind, of which there is one at least, by reference. Blocks."""
+    """Narrow properties of objects of one kind, of which there is one at least, by reference. Blocks.
+
+    Raises the fault that withholds one: that of a missing right, or, after the session's end, NotAuthenticated.
+    """
     collect = vmodl.query.PropertyCollector
     kind = type(next(iter(objects)))
     spec = collect.FilterSpec(
@@ -70,6 +78,8 @@ def read_all(session: Session, objects: Collection[Any], *paths: str) -> dict[st
     found: dict[str, dict[str, Any]] = {}
     page = collector.RetrievePropertiesEx([spec], collect.RetrieveOptions())
     while page is not None:
+        for missing in (missing for each in page.objects for missing in each.missingSet):
+            raise missing.fault
         found |= {str(each.obj._GetMoId()): {one.name: one.val for one in each.propSet} for each in page.objects}
         page = collector.ContinueRetrievePropertiesEx(page.token) if page.token else None
     return found

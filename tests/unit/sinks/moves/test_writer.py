@@ -7,7 +7,7 @@ import pytest
 from pyVmomi import vim, vmodl
 
 from underhost.agents.sinks.moves.writer import VSphereVmMover
-from underhost.schemas.errors import Gone, Refused
+from underhost.schemas.errors import Gone, Refused, Unreachable
 from underhost.streams.settings.clusters import VSphereSettings
 from underhost.streams.vsphere.client import Session
 
@@ -19,11 +19,13 @@ class FakeServer:
 
     Attributes:
         calls: all that was asked of it, in order. faults: raised by the next relocations. tasks: how tasks stand.
+        withheld: why the next readings show nothing of the VM.
     """
 
     def __init__(self) -> None:
         self.calls: list[str] = []
         self.faults: list[Exception] = []
+        self.withheld: list[Exception] = []
         self.tasks: dict[str, vim.TaskInfo] = {}
 
     async def log_in(self, settings: VSphereSettings) -> Session:
@@ -37,6 +39,11 @@ class FakeServer:
 
     def InvokeMethod(self, one: Any, info: Any, arguments: Any) -> Any:  # as pyVmomi spells it
         self.calls.append(info.name)
+        if info.name == READ and self.withheld:
+            missing = vmodl.query.PropertyCollector.MissingProperty(path="runtime.host", fault=self.withheld.pop())
+            nothing = vmodl.query.PropertyCollector.ObjectContent(obj=vim.VirtualMachine("vm-1", self))
+            nothing.missingSet = [missing]
+            return vmodl.query.PropertyCollector.RetrieveResult(objects=[nothing])
         if info.name == READ:
             path = vmodl.DynamicProperty(name="runtime.host", val=vim.HostSystem("h1", self))
             found = vmodl.query.PropertyCollector.ObjectContent(obj=vim.VirtualMachine("vm-1", self), propSet=[path])
@@ -72,6 +79,28 @@ async def test_a_session_that_has_ended_is_replaced_and_all_is_read_once_more(se
     server.faults = [vim.fault.NotAuthenticated()]
     assert await a_mover(server).relocate("vm-1", "h2") == "task-h2"
     assert server.calls == [LOGIN, READ, "parent", "parent", MOVE] * 2
+
+
+async def test_a_session_that_has_ended_may_withhold_what_is_read_in_it(server: FakeServer) -> None:
+    server.withheld = [vim.fault.NotAuthenticated()]
+    assert await a_mover(server).relocate("vm-1", "h2") == "task-h2"
+    assert server.calls == [LOGIN, READ, LOGIN, READ, "parent", "parent", MOVE]
+
+
+async def test_a_vm_that_may_not_be_read_is_refused_with_the_right_that_is_missing(server: FakeServer) -> None:
+    server.withheld = [vim.fault.NoPermission(privilegeId="System.Read")]
+    with pytest.raises(Refused, match=r"vCenter v:443: permission System\.Read is missing"):
+        await a_mover(server).relocate("vm-1", "h2")
+    assert MOVE not in server.calls
+
+
+async def test_a_login_that_is_refused_while_a_task_goes_on_is_no_failure_of_the_task() -> None:
+    async def refuse(_: VSphereSettings) -> Session:
+        raise Refused("vCenter v:443: wrong user name or password")
+
+    mover = VSphereVmMover(VSphereSettings(url="https://v/sdk"), connect=refuse)
+    with pytest.raises(Unreachable, match="wrong user name or password"):
+        await mover.is_done("task-h2")
 
 
 async def test_a_host_of_another_cluster_is_refused_before_anything_is_moved(server: FakeServer) -> None:
