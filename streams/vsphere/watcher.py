@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from underhost.schemas.errors import BackendError, Gone, Refused, UnderhostError, Unreachable
+from underhost.schemas.errors import BackendError, Conflict, Gone, Refused, UnderhostError, Unreachable
 from underhost.schemas.topics import NODES
 from underhost.streams.log import structlog
 from underhost.streams.ports import Publisher, Source, TopicReader
@@ -104,7 +104,7 @@ class VSphereSource(Source):
                 await self._one_session()
             except UnderhostError as error:
                 if not self._topics.listed:
-                    if isinstance(error, Gone):
+                    if isinstance(error, Gone | Conflict):
                         raise Unreachable(str(error)) from error
                     raise
                 if self._answered_after_list() >= STEADY:

@@ -9,7 +9,7 @@ from support.build import a_node
 from support.fakes.vcenter import ENTER, FakeTopics, FakeVCenter, a_vm
 from support.workers.fleet import until
 
-from underhost.schemas.errors import Gone, InputError, Refused, Unreachable
+from underhost.schemas.errors import Conflict, Gone, InputError, Refused, Unreachable
 from underhost.schemas.kubernetes import decode
 from underhost.schemas.records import Listed
 from underhost.schemas.topics import DRS_RULES, HOSTS, NODES, VMS
@@ -549,6 +549,16 @@ async def test_before_the_first_list_a_failed_login_is_raised(fault: Exception) 
     vcenter = FakeVCenter()
     vcenter.refusals = [fault]
     with pytest.raises(type(fault), match=str(fault)):
+        await a_source(vcenter, FakeTopics()).run()
+
+
+@pytest.mark.parametrize("fault", [Gone("the view is gone"), Conflict("InvalidArgument: token")], ids=["gone", "late"])
+async def test_a_list_that_vcenter_breaks_off_is_no_answer_which_ends_no_worker_that_has_listed(
+    fault: Exception,
+) -> None:
+    vcenter = FakeVCenter()
+    vcenter.refusals = [fault]
+    with pytest.raises(Unreachable, match=str(fault)):
         await a_source(vcenter, FakeTopics()).run()
 
 
