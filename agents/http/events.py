@@ -1,15 +1,17 @@
 """`/api/v1/events`: what changes, as server-sent events, for as many followers as come.
 
 In: a feed, and the version that the follower has seen (`since=`, or `Last-Event-ID` where its browser connects again).
-Out: events `change` and `activity`, a `ping` now and then so that a dead connection shows, and `reset` where the
-follower has to read everything again. A follower that does not read is let go: what it misses is kept for it once, for
-all, in the feed.
+Out: events `change` and `activity`, a `ping` now and then so that a dead connection shows, which says whether the site
+is up to date, and `reset` where the follower has to read everything again. A follower that does not read is let go:
+what it misses is kept for it once, for all, in the feed.
 """
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable
 
+import msgspec
 from aiohttp import web
 
 from underhost.agents.http.budgets.places import ClientPlaces
@@ -17,12 +19,11 @@ from underhost.agents.http.feed import ChangeFeed
 from underhost.agents.http.feeds import ChangeFeeds
 
 HEARTBEAT = 15.0
-"""Seconds between two pings, where nothing else is said."""
+"""Seconds between two pings."""
 SLOW = 20.0
 """Seconds for which a follower may not read what is sent to it."""
 FOLLOWERS, EACH = 200, 50
 """Followers at one time, and those of one client: a proxy's is that of all people behind it."""
-PING = b"event: ping\ndata: {}\n\n"
 RESET = b"event: reset\ndata: {}\n\n"
 
 
@@ -39,16 +40,18 @@ def routes(feeds: ChangeFeeds, on_follow: Callable[[], None] = lambda: None) -> 
             await response.prepare(request)
             # A follower that does not read, or is gone, is let go: there is nobody to tell.
             with contextlib.suppress(TimeoutError, ConnectionError):
-                await _follow(response, feed, request.headers.get("Last-Event-ID") or request.query.get("since", ""))
+                seen = request.headers.get("Last-Event-ID") or request.query.get("since", "")
+                await _follow(response, feed, seen, lambda: feeds.reason(site))
             return response
 
     return [web.get("/api/v1/events", events)]
 
 
-async def _follow(response: web.StreamResponse, feed: ChangeFeed, seen: str) -> None:
+async def _follow(response: web.StreamResponse, feed: ChangeFeed, seen: str, reason: Callable[[], str]) -> None:
+    """`reason` is why the site is not up to date, "" where it is."""
     await _send(response, b"retry: 1000\n\n")
     await feed.refresh()
-    position = feed.position(seen)
+    position, pinged = feed.position(seen), float("-inf")
     while position is not None and not feed.ended:
         changed = feed.changed
         await feed.refresh()
@@ -56,10 +59,14 @@ async def _follow(response: web.StreamResponse, feed: ChangeFeed, seen: str) -> 
         if news is None:
             break
         position, lines = news
+        left = pinged + HEARTBEAT - time.monotonic()
+        if left <= 0:
+            lines = [*lines, b"event: ping\ndata: %s\n\n" % msgspec.json.encode({"reason": reason()})]
+            pinged = time.monotonic()
         if lines:
             await _send(response, b"".join(lines))
         else:
-            await _wait(response, changed)
+            await _wait(changed, left)
     await _send(response, RESET)
 
 
@@ -68,9 +75,7 @@ async def _send(response: web.StreamResponse, data: bytes) -> None:
         await response.write(data)
 
 
-async def _wait(response: web.StreamResponse, changed: asyncio.Event) -> None:
-    try:
-        async with asyncio.timeout(HEARTBEAT):
+async def _wait(changed: asyncio.Event, seconds: float) -> None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
             await changed.wait()
-    except TimeoutError:
-        await _send(response, PING)

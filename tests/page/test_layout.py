@@ -69,7 +69,8 @@ def cut(page: Any, what: str) -> list[str]:
     found: list[str] = page.locator(what).evaluate_all(
         """all => all.flatMap(one => {
           const box = one.getBoundingClientRect();
-          return [...one.children].filter(each => !each.matches(".unseen") && each.getClientRects().length).filter(each => {
+          const shown = [...one.children].filter(each => !each.matches(".unseen") && each.getClientRects().length);
+          return shown.filter(each => {
             const { left, right, width } = each.getBoundingClientRect();
             const whole = each.matches(".name, .label, .zone") ? width > 24 : each.scrollWidth <= each.clientWidth + 1;
             return left < box.left || right > box.right + .5 || !whole;

@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from playwright.sync_api import expect
 from support.build import a_node, a_pod, a_site
 from support.processes.browser import Visits
@@ -11,6 +12,7 @@ from support.published import a_finding
 from support.sites.shop import DRIFTED, SHARED, ZONE, a_shop
 from support.sites.shown import ShownSite
 
+from underhost.agents.http import events
 from underhost.schemas.records import NodeHost, Placement
 from underhost.schemas.topics import PLACEMENTS
 
@@ -225,6 +227,26 @@ def test_a_worker_that_stands_still_leaves_no_green_behind(visits: Visits, shown
         expect(page.locator("#live")).to_have_text("not connected")
     page.clock.fast_forward("00:30")
     expect(page.locator("#live")).to_have_text("live")
+    expect(page.locator("#findings .note.good")).to_contain_text("every rule holds")
+
+
+def test_a_worker_that_is_not_ready_any_more_leaves_no_green_behind(
+    visits: Visits, shown: ShownSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events, "HEARTBEAT", 0.1)
+    shop = a_shop()
+    shown.put(replace(shop, pods={name: pod for name, pod in shop.pods.items() if pod.spec.node_name}))
+    page = visits.open(shown.address)
+    expect(page.locator("#findings .note.good")).to_contain_text("every rule holds")
+    shown.reasons = {"kafka": "nothing can be published"}
+    expect(page.locator("#live")).to_have_text("not up to date")
+    expect(page.locator("#stale")).to_have_text("Not up to datekafka: nothing can be published.")
+    silent = re.compile(r"^No open finding · Not judged: what changes since .+ \(kafka: nothing can be published\)$")
+    expect(page.locator("#findings .note.doubt")).to_have_text(silent)
+    expect(page).to_have_title("(not up to date) prod · Underhost")
+    shown.reasons = {}
+    expect(page.locator("#live")).to_have_text("live")
+    expect(page.locator("#stale")).not_to_be_visible()
     expect(page.locator("#findings .note.good")).to_contain_text("every rule holds")
 
 

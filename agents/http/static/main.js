@@ -76,7 +76,7 @@ const shade = new Shade($("theme"), () => {
 
 // ------------------------------------------------------------------------------------------------ following the worker
 const live = new Live((kind, data) => {
-  connection.heard();
+  if (kind !== "state") connection.heard(); // that nothing is heard is none of what is heard
   if (kind === "severities") setSeverities(data);
   else if (kind === "sites") showSites(data);
   else if (kind === "state") showState(data);

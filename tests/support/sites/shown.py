@@ -106,7 +106,7 @@ class ShownSite(OwnLoop):
 
     Attributes:
         features: what the API says that it offers. more: routes beside the real ones. door: who gets in.
-        repairing: who carries repairs out.
+        repairing: who carries repairs out. reasons: why the worker is not ready, by what is not; none once a site is.
     """
 
     features = ("repair", "whatif")
@@ -119,6 +119,7 @@ class ShownSite(OwnLoop):
         self.latest = LatestDecisions()
         self._records: asyncio.Queue[Record] = asyncio.Queue()
         self._told = 0
+        self.reasons = {"site prod": "kubernetes has not listed pods"}
 
     async def follow(self, topics: Iterable[Topic], *, from_beginning: bool = False) -> AsyncIterator[Record]:
         """See `ports.TopicReader`."""
@@ -127,7 +128,7 @@ class ShownSite(OwnLoop):
 
     async def serve(self, ready: Callable[[str], None], stop: asyncio.Event) -> None:
         """See `OwnLoop`."""
-        feeds = ChangeFeeds(self.latest, "prod", lambda: {"site prod": "kubernetes has not listed pods"}, self)  # type: ignore[arg-type]
+        feeds = ChangeFeeds(self.latest, "prod", lambda: self.reasons, self)  # type: ignore[arg-type]
         past_sites = PastSites("prod", Options(), self, feeds.known)  # type: ignore[arg-type]
         routes = [*page.routes(), *events.routes(feeds), *plans.routes(feeds, Options(), past_sites), *self.more]
         routes += applying.routes(feeds, Options(), lambda: self.repairing)
@@ -148,6 +149,7 @@ class ShownSite(OwnLoop):
 
     def put(self, snapshot: Snapshot, *findings: FindingEvent) -> None:
         """The site is like this now."""
+        self.reasons = {}
         self.do(lambda: self.latest.put("prod", decided(snapshot, *findings)))
 
     def tell(self, topic: Topic, key: str, value: object) -> None:

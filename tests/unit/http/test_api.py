@@ -88,6 +88,13 @@ class Follower:
         self.last = ""
 
     async def next(self) -> tuple[str, Any]:
+        """(event, data) of the next event that is no ping."""
+        while True:
+            event, data = await self.any()
+            if event != "ping":
+                return event, data
+
+    async def any(self) -> tuple[str, Any]:
         """(event, data) of the next event, comments left out."""
         async with asyncio.timeout(30):
             while True:
@@ -235,6 +242,18 @@ async def test_a_follower_that_is_behind_what_is_kept_is_told_to_read_again(
     asked.latest.put("prod", decided(SITE, a_finding("f1", "shop/db-0")))
     async with asked.following(site_map["version"]) as follower:
         assert await follower.next() == ("reset", {})
+
+
+async def test_a_ping_says_why_a_site_is_not_up_to_date(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "HEARTBEAT", 0.01)
+    asked.latest.put("prod", decided(SITE))
+    _, site_map = await asked.get("api/v1/map")
+    async with asked.following(site_map["version"]) as follower:
+        assert await follower.any() == ("ping", {"reason": ""})
+        asked.reasons["kafka"] = "nothing can be published"
+        while (told := await follower.any()) == ("ping", {"reason": ""}):
+            pass
+        assert told == ("ping", {"reason": "kafka: nothing can be published"})
 
 
 async def test_a_site_that_is_not_ours_any_more_sends_its_followers_away(asked: Asked) -> None:

@@ -20,18 +20,19 @@ export class Connection {
     return this.#heard === null ? "" : inFull(this.#heard);
   }
 
-  /** `state` is live, waiting, lost or paused; `loaded`: there is something on the page that may be old. */
+  /** `state` is as `Live` tells it; `loaded`: there is something on the page that may be old. */
   show({ state, text, reason }, loaded) {
     if (state === "live") this.heard();
     this.chip.dataset.state = state;
     this.chip.lastElementChild.textContent = clean(text);
     this.chip.title = clean(reason ?? "The page follows every change.");
     document.body.dataset.state = state;
-    const old = loaded && (state === "lost" || state === "waiting");
+    const old = loaded && (state === "lost" || state === "waiting" || state === "unready");
     this.banner.hidden = !old;
     if (old && this.banner.dataset.reason !== reason) {
       const age = this.#heard === null ? [] : [" What you see is of ", timeOf(new Date(this.#heard).toISOString()), "."];
-      fill(this.banner, el("b", {}, "Old"), el("span", {}, `Nothing new is heard: ${reason}.`, age, " It is tried again."));
+      if (state === "unready") fill(this.banner, el("b", {}, "Not up to date"), el("span", {}, `${reason}.`));
+      else fill(this.banner, el("b", {}, "Old"), el("span", {}, `Nothing new is heard: ${reason}.`, age, " It is tried again."));
     }
     this.banner.dataset.reason = old ? reason : "";
   }

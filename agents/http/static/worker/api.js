@@ -7,6 +7,7 @@ import { SILENT, reach } from "./reach.js";
 const PIECES = 10_000; // pods above which the map comes in pieces
 const SILENCE = 45_000; // milliseconds: three heartbeats of the server
 const HIDDEN = 60_000; // a tab that nobody sees gives its connection back: a browser has six for one server
+const LIVE = Object.freeze({ state: "live", text: "live" });
 const FIRST_PAUSE = 1000;
 const LONGEST_PAUSE = 15_000;
 
@@ -31,7 +32,10 @@ async function ask(path, options, how) {
 
 const sleep = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
 
-/** Follows one site. `told` gets (kind, data): severities, sites, state, load, change, activity, activities. */
+/**
+ * Follows one site. `told` gets (kind, data): severities, sites, state, load, change, activity, activities. A state is live,
+ * waiting, lost, paused, or unready: the worker answers, and says itself why the site is not up to date.
+ */
 export class Live {
   #site = "";
   #told;
@@ -140,14 +144,17 @@ export class Live {
     source.onopen = () => {
       this.#pause = FIRST_PAUSE;
       heard();
-      this.#told("state", { state: "live", text: "live" });
+      this.#told("state", LIVE);
     };
     source.onerror = () => {
       if (run !== this.#run) return;
       this.#told("state", { state: "lost", text: "reconnecting", reason: SILENT });
       if (source.readyState === EventSource.CLOSED) setTimeout(() => run === this.#run && this.#begin(), this.#pause);
     };
-    on("ping", () => {});
+    on("ping", (data) => {
+      const { reason } = JSON.parse(data);
+      this.#told("state", reason ? { state: "unready", text: "not up to date", reason } : LIVE);
+    });
     on("change", (data) => this.#told("change", JSON.parse(data)));
     on("activity", (data) => this.#told("activity", JSON.parse(data)));
     on("reset", () => {
