@@ -81,6 +81,11 @@ class DrsRule(_VSphereObject, frozen=True):
     resource_version: str = ""
 
 
+ANTI_AFFINITY, AFFINITY, VM_HOST, OTHER = RULE_TYPES = ("anti-affinity", "affinity", "vm-host", "other")
+"""The types of rules: VMs apart, VMs together, VMs on hosts, and whatever else vSphere knows."""
+VM_RULES = (ANTI_AFFINITY, AFFINITY)
+"""Those between VMs: only such may be ours."""
+
 FULLY_AUTOMATED, PARTIALLY_AUTOMATED, MANUAL, DISABLED = "fullyAutomated", "partiallyAutomated", "manual", "disabled"
 AUTOMATION = (FULLY_AUTOMATED, PARTIALLY_AUTOMATED, MANUAL)
 """What DRS may do by itself in a cluster; for one VM it may be `disabled` as well."""

@@ -19,13 +19,13 @@ from underhost.agents.affinity.quorum import Quorum
 from underhost.agents.compiled.model import Model
 from underhost.agents.drs.asked import AskedByParty
 from underhost.agents.drs.cliques import bits, clique_cover, split
-from underhost.agents.drs.names import AFFINITY, ANTI_AFFINITY, numbered, rule_name
+from underhost.agents.drs.names import numbered, rule_name
 from underhost.agents.drs.placed import Part, PlacedPods
 from underhost.agents.drs.quorums import QuorumVms, quorum_rules, quorum_vms
 from underhost.agents.drs.shares import TOGETHER, LeftOut, OwnedRule, owned, within_shares
 from underhost.agents.drs.vm_graph import ClusterVms, Together, VmGraph, gathered
 from underhost.agents.site.snapshot import Options, Snapshot
-from underhost.schemas.vsphere import DrsRule
+from underhost.schemas.vsphere import AFFINITY, ANTI_AFFINITY, DrsRule
 
 EDGES = 8
 """Separations of a namespace that are looked at, for each rule that it may have."""

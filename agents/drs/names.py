@@ -1,10 +1,7 @@
-"""The types of DRS rules that are ours, and their names: whose a rule is, and what it is for."""
+"""The names of DRS rules that are ours: whose a rule is, and what it is for."""
 
 import hashlib
 
-ANTI_AFFINITY, AFFINITY = "anti-affinity", "affinity"
-VM_HOST = "vm-host"
-"""The type of a rule that binds VMs to hosts: never ours."""
 PREFIX = "underhost"
 _NAME_LENGTH = 80  # of an inventory name in vCenter
 _HASH_LENGTH = 8

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from underhost.agents.affinity.quorum import CONTROL_PLANE, ETCD, Quorum
-from underhost.agents.drs.names import ANTI_AFFINITY, numbered, rule_name
+from underhost.agents.drs.names import numbered, rule_name
 from underhost.agents.drs.shares import QUORUM_RULE
 from underhost.agents.site.snapshot import Snapshot
-from underhost.schemas.vsphere import DrsRule
+from underhost.schemas.vsphere import ANTI_AFFINITY, DrsRule
 
 _OF_NODES = {ETCD: "kube-system.etcd", CONTROL_PLANE: "kube-system.control-plane"}
 

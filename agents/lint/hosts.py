@@ -6,8 +6,6 @@ In: a view. Out: complaints; `CHECKS` is the table. Terms on the host key itself
 from collections.abc import Iterator
 from itertools import pairwise
 
-from underhost.agents.drs.names import AFFINITY
-from underhost.agents.drs.names import ANTI_AFFINITY as SEPARATE
 from underhost.agents.evaluate import findings as f
 from underhost.agents.lint.checks import Check, plural
 from underhost.agents.lint.domains import separating
@@ -15,6 +13,7 @@ from underhost.agents.lint.subjects import ANTI_AFFINITY, Complaint, PodRule
 from underhost.agents.lint.view import View
 from underhost.agents.site.places import host_word
 from underhost.schemas.severities import DRIFT, PHYSICAL, UNSATISFIABLE
+from underhost.schemas.vsphere import VM_RULES
 
 RULE = "PhysicalHost"
 
@@ -70,7 +69,7 @@ def lonely_rules(view: View) -> Iterator[Complaint]:
     """DRS rules of fewer than two VMs that are there."""
     for (cluster, name), rule in sorted(view.snapshot.rules.items()):
         there = sorted({vm for vm in rule.vms if vm in view.snapshot.vms})
-        if rule.type in (AFFINITY, SEPARATE) and len(there) < 2:
+        if rule.type in VM_RULES and len(there) < 2:
             who = f"only the VM {view.snapshot.vms[there[0]].name}" if there else "no VM that is there"
             yield Complaint(
                 f"DrsRule/{cluster}/{name}",

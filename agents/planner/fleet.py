@@ -14,11 +14,22 @@ from underhost.agents.affinity.gathering import Gathering
 from underhost.agents.affinity.quorum import Quorum, quorums
 from underhost.agents.compiled.model import Model
 from underhost.agents.drs.cliques import bits
-from underhost.agents.drs.names import AFFINITY, ANTI_AFFINITY, VM_HOST
 from underhost.agents.drs.vm_graph import Concerns, VmGraph, vm_graphs
 from underhost.agents.site.snapshot import Snapshot
 from underhost.agents.whatif.hosts import MHZ_OF_A_VCPU, kept_free, lacks
-from underhost.schemas.vsphere import CONNECTED, DISABLED, DISCONNECTED, MANUAL, Cluster, DrsRule, Host, Vm
+from underhost.schemas.vsphere import (
+    AFFINITY,
+    ANTI_AFFINITY,
+    CONNECTED,
+    DISABLED,
+    DISCONNECTED,
+    MANUAL,
+    VM_HOST,
+    Cluster,
+    DrsRule,
+    Host,
+    Vm,
+)
 
 T = TypeVar("T")
 ANOTHER = "another host"

@@ -12,9 +12,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 
-from underhost.agents.drs.names import AFFINITY, ANTI_AFFINITY, VM_HOST
 from underhost.agents.site.snapshot import Snapshot
-from underhost.schemas.vsphere import CONNECTED, Cluster, DrsRule, Host, Vm
+from underhost.schemas.vsphere import AFFINITY, ANTI_AFFINITY, CONNECTED, VM_HOST, Cluster, DrsRule, Host, Vm
 
 MHZ_OF_A_VCPU = 300
 """The least share of a host's cycles for each vCPU, about eight vCPUs a core: beyond it a host counts as full."""

@@ -17,7 +17,6 @@ from underhost.agents.affinity.quorum import Quorum
 from underhost.agents.affinity.separation import connected
 from underhost.agents.compiled.model import Model
 from underhost.agents.drs.cliques import bits
-from underhost.agents.drs.names import AFFINITY, ANTI_AFFINITY, VM_HOST
 from underhost.agents.drs.vm_graph import Concerns, gathered, vm_graphs
 from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.evaluate.tables import FindingSet
@@ -32,7 +31,7 @@ from underhost.schemas.documents import BlockedHost, MaintenancePlan, Maintenanc
 from underhost.schemas.errors import InputError
 from underhost.schemas.near import did_you_mean
 from underhost.schemas.records import Finding
-from underhost.schemas.vsphere import CONNECTED, DISCONNECTED, MAINTENANCE, Host, Vm
+from underhost.schemas.vsphere import AFFINITY, ANTI_AFFINITY, CONNECTED, DISCONNECTED, MAINTENANCE, Host, Vm
 
 NO_ROOM, RULES = "no other host of its cluster has room", "rules or quorums keep it from every host that has room"
 HELD = "a device of its host, or a datastore or network that no other host reaches, holds it there"

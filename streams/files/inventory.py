@@ -11,12 +11,11 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.structs import replace
 
 from underhost.schemas.errors import BadObjectError
-from underhost.schemas.vsphere import AUTOMATION, DISABLED, HOST_STATES, Inventory
+from underhost.schemas.vsphere import AUTOMATION, DISABLED, HOST_STATES, RULE_TYPES, Inventory
 from underhost.streams.files.faults import fault_of
 
 WRITES = "`underhost inventory` writes one from vCenter"
 POWERS = ("on", "off")
-RULE_TYPES = ("anti-affinity", "affinity", "vm-host", "other")
 _LARGE, _LEAST_PART = 1 << 20, 8
 """Bytes of a text, and of a part of it: those of a hundred thousand VMs with short names are longer."""
 

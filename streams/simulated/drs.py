@@ -9,9 +9,9 @@ import random
 from collections.abc import Iterable, Iterator, Set
 from itertools import combinations
 
-from underhost.schemas.vsphere import DrsRule, Host, Vm
+from underhost.schemas.vsphere import AFFINITY, ANTI_AFFINITY, DrsRule, Host, Vm
 from underhost.streams.simulated.timeline import Timeline
-from underhost.streams.simulated.vsphere import AFFINITY, ANTI_AFFINITY, SimulatedVSphere
+from underhost.streams.simulated.vsphere import SimulatedVSphere
 
 TOLERATED = 2
 """VMs by which the fullest host may exceed the emptiest: the real DRS does not move for a small gain, either."""

@@ -19,9 +19,6 @@ from underhost.streams.ports import LiveHost, LiveVm
 from underhost.streams.simulated.store import ObjectKey, Store
 from underhost.streams.simulated.timeline import Timeline
 
-ANTI_AFFINITY = "anti-affinity"
-AFFINITY = "affinity"
-
 
 class SimulatedVSphere:
     """The vCenter under the simulated cluster.

@@ -10,12 +10,11 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from underhost.schemas.errors import Refused
-from underhost.schemas.vsphere import Cluster, Host, Inventory, Vm
+from underhost.schemas.vsphere import OTHER, Cluster, Host, Inventory, Vm
 from underhost.streams.settings.clusters import VSphereSettings
 from underhost.streams.vsphere.cache import InventoryCache
 from underhost.streams.vsphere.changes import Collector
 from underhost.streams.vsphere.collector import open_collector
-from underhost.streams.vsphere.rules import OTHER
 
 T = TypeVar("T", Host, Vm, Cluster)
 Connect = Callable[[VSphereSettings], Awaitable[Collector]]

@@ -5,12 +5,7 @@ from typing import Any
 
 from pyVmomi import vim
 
-from underhost.schemas.vsphere import DrsRule
-
-ANTI_AFFINITY = "anti-affinity"
-AFFINITY = "affinity"
-VM_HOST = "vm-host"
-OTHER = "other"
+from underhost.schemas.vsphere import AFFINITY, ANTI_AFFINITY, OTHER, VM_HOST, VM_RULES, DrsRule
 
 
 def rule_of(cluster: str, info: Any, groups: Iterable[Any] = (), hosts: Iterable[str] = ()) -> DrsRule:
@@ -20,7 +15,7 @@ def rule_of(cluster: str, info: Any, groups: Iterable[Any] = (), hosts: Iterable
     from hosts lets them run on the others.
     """
     kind = _kind(info)
-    vms: Sequence[Any] = info.vm if kind in (ANTI_AFFINITY, AFFINITY) else ()
+    vms: Sequence[Any] = info.vm if kind in VM_RULES else ()
     allowed: set[str] = set()
     if kind == VM_HOST:
         members = {group.name: group for group in groups}

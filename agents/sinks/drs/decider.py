@@ -16,13 +16,13 @@ from underhost.agents.drs.cover import RulesByCluster
 from underhost.agents.drs.names import owns
 from underhost.agents.drs.shares import LeftOut, tenant_of
 from underhost.agents.evaluate.evaluator import SiteEvaluator
-from underhost.agents.sinks.drs.sink import VM_RULES, split_target
+from underhost.agents.sinks.drs.sink import split_target
 from underhost.agents.sinks.orders import DRY_RUN, FAILED, NOOP, REFUSED, order
 from underhost.agents.sinks.ports import Decider
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.commands import DRS_RULE
 from underhost.schemas.records import Action, Outcome
-from underhost.schemas.vsphere import DrsRule
+from underhost.schemas.vsphere import ANTI_AFFINITY, VM_RULES, DrsRule
 
 MINUTE, HOUR = 60.0, 3600.0
 UNNEEDED = "no two of its VMs need the rule any more"
@@ -251,7 +251,7 @@ class DrsDecider(Decider):
         vms = sorted(set(rule.vms))
         names = [snapshot.vms[vm].name if vm in snapshot.vms else vm for vm in vms]
         told = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-        how = "on different hosts" if rule.type == "anti-affinity" else "on one host"
+        how = "on different hosts" if rule.type == ANTI_AFFINITY else "on one host"
         desired = {"cluster": rule.cluster, "type": rule.type, "vms": vms, "mandatory": rule.mandatory}
         target = f"{DRS_RULE}/{rule.cluster}/{rule.name}"
         return order(DRS_RULE, target, desired, f"pods on VMs {told} must be {how}", snapshot.offsets)

@@ -17,9 +17,8 @@ from underhost.agents.sinks.ports import DrsWriter, Sink
 from underhost.schemas.commands import DRS_RULE
 from underhost.schemas.errors import Gone, InputError, Refused, UnderhostError
 from underhost.schemas.records import Action, Outcome
-from underhost.schemas.vsphere import DrsRule
+from underhost.schemas.vsphere import VM_RULES, DrsRule
 
-VM_RULES = ("anti-affinity", "affinity")
 DISABLED = "it is disabled: by vCenter, for a conflict with an older rule, or by a person"
 
 

@@ -13,12 +13,12 @@ from pyVmomi import vim
 
 from underhost.agents.drs.names import owns
 from underhost.schemas.errors import Conflict, Gone, Refused, Unreachable
-from underhost.schemas.vsphere import DrsRule
+from underhost.schemas.vsphere import OTHER, DrsRule
 from underhost.streams.settings.clusters import VSphereSettings
 from underhost.streams.vsphere.client import Session, SessionLost, connect, translated
 from underhost.streams.vsphere.kept_session import Connect, KeptSession
 from underhost.streams.vsphere.records import cluster_name
-from underhost.streams.vsphere.rules import OTHER, info_of, rule_of
+from underhost.streams.vsphere.rules import info_of, rule_of
 
 TASK_TIMEOUT = 30.0
 """Seconds for one reconfiguration; vCenter takes one or two."""

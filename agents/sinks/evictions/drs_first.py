@@ -8,10 +8,9 @@ eviction is for. DRS that does not move (it is manual, or has no host that would
 from collections.abc import Callable, Iterator
 from itertools import combinations
 
-from underhost.agents.drs.names import ANTI_AFFINITY, owns
-from underhost.agents.sinks.drs.sink import VM_RULES
+from underhost.agents.drs.names import owns
 from underhost.agents.site.snapshot import Snapshot
-from underhost.schemas.vsphere import DrsRule
+from underhost.schemas.vsphere import ANTI_AFFINITY, VM_RULES, DrsRule
 
 PATIENCE = 600.0
 """Seconds that DRS is waited for: it looks every five minutes, and its first run may have come too early."""

@@ -7,10 +7,9 @@ is fully automated and the VM is no exception. DRS that does not move a VM is no
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 
-from underhost.agents.drs.names import ANTI_AFFINITY
 from underhost.agents.sinks.evictions.drs_first import PATIENCE
 from underhost.agents.site.snapshot import Snapshot
-from underhost.schemas.vsphere import FULLY_AUTOMATED, Cluster, DrsRule
+from underhost.schemas.vsphere import ANTI_AFFINITY, FULLY_AUTOMATED, Cluster, DrsRule
 
 
 class DrsTurn:

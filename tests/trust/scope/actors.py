@@ -27,7 +27,6 @@ from trust.scope.world import (
     snapshot,
 )
 
-from underhost.agents.drs.cover import AFFINITY, ANTI_AFFINITY
 from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.schedule.explain import explain
 from underhost.agents.sinks.drs.decider import DrsDecider, NeededRules, Pacing
@@ -42,6 +41,7 @@ from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.commands import EVICT
 from underhost.schemas.records import Action, Finding
 from underhost.schemas.severities import PHYSICAL, ROWS
+from underhost.schemas.vsphere import AFFINITY, ANTI_AFFINITY
 from underhost.streams.settings.sinks import EvictionSettings
 
 NOW, AT = 1_767_268_800.0, "2026-01-01T12:00:00.000Z"
