@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from underhost.schemas.json_schema import REF, schemas_of
+from underhost.schemas.keys import LISTED
 from underhost.schemas.records import Listed
 from underhost.schemas.topics import PARTITIONS, TOPICS, Topic
 
@@ -27,7 +28,6 @@ _KEYS = {
     "target": "SITE/KIND/NAMESPACE/NAME of the object that the command is for",
     "origin's": "the key of the record that could not be processed",
 }
-LISTED = "listed"
 
 
 def document(version: str) -> dict[str, Any]:

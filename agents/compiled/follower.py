@@ -10,10 +10,9 @@ from collections.abc import Collection, Iterable, Mapping
 from msgspec import json
 
 from underhost.agents.compiled.classes import PodClass
-from underhost.agents.compiled.reader import FINISHED
 from underhost.agents.compiled.site import CompiledSite, Place
 from underhost.agents.site.changes import Outdated, changed_keys, host_of, owners_of, reads_alike, selects_alike
-from underhost.agents.site.owners import controller_of
+from underhost.agents.site.owners import FINISHED, controller_of
 from underhost.agents.site.snapshot import Snapshot
 from underhost.schemas.kubernetes import EMPTY_LIST, EMPTY_OBJECT, Namespace, Node, Pod
 from underhost.schemas.records import NodeHost

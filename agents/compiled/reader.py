@@ -12,6 +12,7 @@ from underhost.agents.compiled.equality import classed_alike, resized_alike
 from underhost.agents.compiled.selected_labels import SelectedLabels
 from underhost.agents.compiled.volumes.of_pod import claims_of, inline_volumes
 from underhost.agents.site.fault import Fault
+from underhost.agents.site.owners import FINISHED
 from underhost.agents.site.requests import Request, request_of
 from underhost.schemas.kubernetes import (
     DEFAULT_SCHEDULER,
@@ -24,7 +25,6 @@ from underhost.schemas.kubernetes import (
     PodStatus,
 )
 
-FINISHED = ("Succeeded", "Failed")
 RESTART_ALL, USERS_ON_HOST_NETWORK = "RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport"
 """Features that pods can need; the others of upstream's registry concern updates of pods, not their placement."""
 

@@ -27,9 +27,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from underhost.agents.compiled.domains import BoolArray, IndexArray
-from underhost.agents.compiled.reader import FINISHED
 from underhost.agents.extender.judge import Coming
 from underhost.agents.extender.picture import Apart, HostPicture
+from underhost.agents.site.owners import FINISHED
 from underhost.schemas.kubernetes import Pod
 from underhost.schemas.numbers import number
 

@@ -9,9 +9,9 @@ import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from underhost.schemas.topics import DAY_MS
 from underhost.streams.embedded import store
 
-DAY_MS = 86_400_000
 DEFAULT_RETENTION_MS = 7 * DAY_MS
 DEFAULT_TOMBSTONE_MS = DAY_MS
 DIRTY_RATIO = 0.5
