@@ -78,7 +78,7 @@ class Alerting:
         return bool(self._settings.webhooks)
 
     def observe(self, site: str, record: Struct) -> None:
-        """A live record of `violations`, for Alertmanagers; implements `tables.Watcher`."""
+        """A live record of `violations`, for Alertmanagers; a `Watcher` of the tables."""
         if isinstance(record, FindingEvent) and _concerns(record, self._settings.severity):
             for event in self._managers_share.admit(record):
                 for manager in self._managers:

@@ -4,7 +4,7 @@ In: the names of roles. Out: topics and the Faust app id. A worker of all roles 
 its own, of just the topics that it reads.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from underhost.agents.sinks import registry
@@ -51,21 +51,22 @@ def parse_roles(names: Collection[str] | None) -> frozenset[str]:
 
 def state_topics(roles: Collection[str]) -> tuple[Topic, ...]:
     """The change topics that these roles keep tables of, in the order of the table of topics."""
-    wanted = {topic.short for role in roles for topic in _STATE.get(role, ())}
-    return tuple(topic for topic in topics.TOPICS if topic.short in wanted)
+    return _topics_of(roles, _STATE)
 
 
 def derived_topics(roles: Collection[str]) -> tuple[Topic, ...]:
     """The derived topics that these roles keep tables of."""
-    wanted = {topic.short for role in roles for topic in _DERIVED.get(role, ())}
-    return tuple(topic for topic in topics.TOPICS if topic.short in wanted)
+    return _topics_of(roles, _DERIVED)
 
 
 def read_topics(roles: Collection[str]) -> tuple[Topic, ...]:
     """All topics that these roles read, in the order of the table."""
-    parts = (_STATE, _DERIVED, _FOLLOWED)
-    wanted = {topic.short for role in roles for part in parts for topic in part.get(role, ())}
-    return tuple(topic for topic in topics.TOPICS if topic.short in wanted)
+    return _topics_of(roles, _STATE, _DERIVED, _FOLLOWED)
+
+
+def _topics_of(roles: Collection[str], *parts: Mapping[str, tuple[Topic, ...]]) -> tuple[Topic, ...]:
+    wanted = {topic for role in roles for part in parts for topic in part.get(role, ())}
+    return tuple(topic for topic in topics.TOPICS if topic in wanted)
 
 
 def written_topics(roles: Collection[str]) -> tuple[Topic, ...]:

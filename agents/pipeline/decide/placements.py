@@ -282,8 +282,8 @@ class BindingQueue:
 
     def _id(self, order: _Order) -> str:
         """The id of the command that it is to the binder, which its outcome carries; "" while the pod waits."""
-        action = action_of(order.row, self._site) if not order.id else None
-        order.id = action.id if action is not None else order.id
+        if not order.id and (action := action_of(order.row, self._site)) is not None:
+            order.id = action.id
         return order.id
 
 

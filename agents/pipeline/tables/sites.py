@@ -160,13 +160,9 @@ class Sites:
         """What the site's sources say that they do not believe."""
         return self.states[site].doubts() if site in self.states else {}
 
-    def seen(self, site: str, source: str) -> int:
-        """When the source last heard from its server, milliseconds since 1970; 0 where nothing says so."""
-        return self.states[site].seen(source) if site in self.states else 0
-
     def silence(self, site: str, source: str) -> float:
         """Seconds since the source gave its last sign of life; 0.0 where it gives none (files)."""
-        seen = self.seen(site, source)
+        seen = self.states[site].seen(source) if site in self.states else 0
         return self.signs.silence(site, source, seen) if seen else 0.0
 
     def is_node(self, site: str, name: str) -> bool:
