@@ -1,7 +1,8 @@
 """A site of nodes two by two on ESXi hosts, and the extender that answers for it, with nothing real around."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -75,22 +76,22 @@ class FakeSite:
         self.rows.put(topics.PODS, Key(SITE, LISTED, "", "kubernetes"), Listed(self._version, 0))
 
     def unsure(self, site: str) -> str | None:
-        """See `host_follower.Ground`."""
+        """See `follower.Ground`."""
         if self.defect is not None:
             raise self.defect
         return self.unsure_of
 
     def state(self, site: str) -> SiteState:
-        """See `host_follower.Ground`."""
+        """See `follower.Ground`."""
         return self.rows
 
     def located(self, site: str) -> Snapshot:
-        """See `host_follower.Ground`."""
+        """See `follower.Ground`."""
         hosts = self.rows.rows(topics.HOSTS)
         return Snapshot(site=site, hosts=hosts, node_hosts=self.node_hosts, offsets={"pods": 7})
 
     def placing(self, site: str) -> Mapping[str, Placement]:
-        """See `extender.Answering`."""
+        """See `answers.Answering`."""
         return self.on_their_way.shown(self.rows.rows(topics.PODS))
 
     def decide(self, pod: PodBuilder, node: str | None) -> None:
@@ -105,7 +106,7 @@ class FakeSite:
         self.on_their_way.observe(Outcome("o", "bind", target, result, ""))
 
     async def perform(self, action: Action, refused: str | None) -> Outcome | None:
-        """See `extender.Answering`."""
+        """See `answers.Answering`."""
         self.performed.append((action, refused))
         result, reason = ("refused", refused) if refused is not None else self.result
         return Outcome(action.id, action.kind, action.target, result, reason)
@@ -171,6 +172,27 @@ class Asking:
         args = wire.ExtenderPreemptionArgs(built(pod), node_name_to_meta_victims=given)
         answer = await self.extender.preempt(args)
         return {node: [pod.uid for pod in one.pods or ()] for node, one in answer.node_name_to_meta_victims.items()}
+
+
+Start = Callable[..., Asking]
+"""Begins to ask about a site with these pods; options are `hosts`, and those of `Asking`."""
+
+
+@contextmanager
+def questions(hosts: Mapping[str, str]) -> Iterator[Start]:
+    """Begins to ask, about nodes on these hosts where no others are given; it ends what it has begun."""
+    begun: list[Asking] = []
+
+    def start(*pods: PodBuilder, hosts: Mapping[str, str] = hosts, **options: Any) -> Asking:
+        site = FakeSite(hosts)
+        for pod in pods:
+            site.put(pod)
+        begun.append(Asking(site, **options))
+        return begun[-1]
+
+    yield start
+    for one in begun:
+        one.close()
 
 
 def built(pod: PodBuilder | Pod) -> Pod:

@@ -1,6 +1,6 @@
 """A site whose hosts have their turn: both deciders of the mover with their sinks, on a clock of their own.
 
-PlanMaker are made at once, by the real planner.
+Plans are made at once, by the real planner.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import structs
 from support.build import Built
 from support.fakes.vcenter import FakeMaintainer
-from support.sites.moving import START, MovingSite
+from support.sites.moving import START, MovingSite, PlansNow
 
 from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.planner.fleet import Room
@@ -21,7 +21,7 @@ from underhost.agents.sinks.maintenance.sink import MaintenanceSink
 from underhost.agents.sinks.moves.decider import MoveDecider
 from underhost.agents.sinks.moves.sink import MoveSink
 from underhost.agents.site.snapshot import Options, Snapshot
-from underhost.agents.whatif.maintenance import Chosen, PlannedMaintenance, planned_maintenance
+from underhost.agents.whatif.maintenance import Chosen, planned_maintenance
 from underhost.schemas.commands import MAINTENANCE
 from underhost.schemas.records import Action, Outcome
 from underhost.schemas.vsphere import Vm
@@ -29,32 +29,6 @@ from underhost.streams.settings.sinks import MaintenanceSettings, MoveSettings
 
 MOVES = MoveSettings(automatic=False, per_minute=60)
 ALL = Chosen(all=True)
-
-
-class RollingNow:
-    """Implements `PlanMaker`: each is made when it is taken."""
-
-    took = 0.0
-
-    def __init__(self) -> None:
-        self.asked: list[Chosen] = []
-        self._next: tuple[Snapshot, Chosen] | None = None
-
-    @property
-    def is_busy(self) -> bool:
-        return self._next is not None
-
-    def begin(self, snapshot: Snapshot, asked: Chosen) -> None:
-        self._next = snapshot, asked
-        self.asked.append(asked)
-
-    def take(self) -> PlannedMaintenance | None:
-        assert self._next is not None
-        (snapshot, asked), self._next = self._next, None
-        return planned_maintenance(snapshot, Options(), asked)
-
-    def forget(self) -> None:
-        self._next = None
 
 
 class MaintainedSite(MovingSite):
@@ -66,7 +40,7 @@ class MaintainedSite(MovingSite):
         super().__init__(on, *objects, hosts=hosts, mib=mib, **cluster)
         self.vcenter = FakeMaintainer(self.vcenter.at)
         self.foreign: dict[str, str] = {}
-        self.rolling = RollingNow()
+        self.rolling = PlansNow(planned_maintenance)
 
     def snapshot(self) -> Snapshot:
         site = super().snapshot()

@@ -1,18 +1,18 @@
 """A site whose VMs the mover moves: decider and sink together, on a clock of their own, with a fake vCenter.
 
-PlanMaker are made at once, by the real planner.
+Plans are made at once, by the real planner.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from msgspec import structs
 from support.build import HOST, Built, a_node, a_pod, a_site, term
 from support.fakes.vcenter import FakeMover
 
 from underhost.agents.evaluate.evaluator import Evaluator
-from underhost.agents.planner.plan import Planned, planned
+from underhost.agents.planner.plan import planned
 from underhost.agents.planner.terms import RepairTerms
 from underhost.agents.sinks.moves.campaign import Campaigns
 from underhost.agents.sinks.moves.decider import MoveDecider
@@ -27,6 +27,9 @@ from underhost.streams.settings.sinks import MoveSettings
 START = 1_767_225_600.0
 NOW = MoveSettings(wait=0)
 
+A = TypeVar("A")
+P = TypeVar("P")
+
 
 def replicas(app: str, *on: str, namespace: str = "shop") -> list[Built]:
     """Pods of an application, on these nodes, that must be on different hosts."""
@@ -34,27 +37,28 @@ def replicas(app: str, *on: str, namespace: str = "shop") -> list[Built]:
     return [a_pod(f"{app}-{at}", namespace).labels(app=app).apart(apart).on(node) for at, node in enumerate(on)]
 
 
-class PlansNow:
-    """Implements `PlanMaker`: each is made when it is taken. `asked` are the terms of all, `took` what each takes."""
+class PlansNow(Generic[A, P]):
+    """Implements `PlanMaker` by `make`, when one is taken. `asked` are the terms of all, `took` what each takes."""
 
-    def __init__(self) -> None:
-        self.asked: list[RepairTerms] = []
+    def __init__(self, make: Callable[[Snapshot, Options, A], P]) -> None:
+        self._make = make
+        self.asked: list[A] = []
         self.slow, self.took = False, 0.0
-        self._next: tuple[Snapshot, RepairTerms] | None = None
+        self._next: tuple[Snapshot, A] | None = None
 
     @property
     def is_busy(self) -> bool:
         return self._next is not None
 
-    def begin(self, snapshot: Snapshot, asked: RepairTerms) -> None:
+    def begin(self, snapshot: Snapshot, asked: A) -> None:
         self._next = snapshot, asked
         self.asked.append(asked)
 
-    def take(self) -> Planned | None:
+    def take(self) -> P | None:
         if self._next is None or self.slow:
             return None
         (snapshot, asked), self._next = self._next, None
-        return planned(snapshot, Options(), asked)
+        return self._make(snapshot, Options(), asked)
 
     def forget(self) -> None:
         self._next = None
@@ -73,7 +77,7 @@ class MovingSite:
         self.orders: list[Action] = []
         self.outcomes: list[Outcome] = []
         self.campaigns = Campaigns()
-        self.plans = PlansNow()
+        self.plans = PlansNow(planned)
         self._on, self._objects, self._mib = dict(on), list(objects), mib
         self._cluster = Cluster("C0", **cluster)
         self._hosts = {

@@ -1,12 +1,12 @@
-"""What the extender answers kube-scheduler of a site as it stands; pods on their way are in test_extender_assumed."""
+"""What the extender answers kube-scheduler of a site as it stands; pods on their way are in test_assumed.py."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import msgspec
 import pytest
 from support.build import HOST, RACK, ZONE, PodBuilder, a_node, a_pod, app, spread, term
-from support.sites.extender import Asking, FakeSite, built
+from support.sites.extender import Start, built, questions
 
 from underhost.agents.rules.inter_pod_affinity import REASON_AFFINITY, REASON_ANTI_AFFINITY
 from underhost.agents.rules.inter_pod_affinity import REASON_EXISTING_ANTI_AFFINITY as REASON_EXISTING
@@ -30,26 +30,11 @@ def told(reason: str) -> str:
     return f"{reason}: db-0 is on esx-h1"
 
 
-Start = Callable[..., Asking]
-
-
 @pytest.fixture
 def ask() -> Iterator[Start]:
     """Begins to ask about a site with these pods."""
-    begun: list[Asking] = []
-
-    def start(
-        *pods: PodBuilder, hosts: dict[str, str] | None = None, options: Options | None = None, wait: float = 60.0
-    ) -> Asking:
-        site = FakeSite(HOSTS if hosts is None else hosts)
-        for pod in pods:
-            site.put(pod)
-        begun.append(Asking(site, options, wait))
-        return begun[-1]
-
-    yield start
-    for one in begun:
-        one.close()
+    with questions(HOSTS) as start:
+        yield start
 
 
 async def test_required_refuses_the_other_nodes_of_a_host_where_a_replica_runs(ask: Start) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 import pytest
 from support.build import HOST, ZONE, PodBuilder, a_node, a_pod, app, spread, term
-from support.sites.extender import Asking, FakeSite, built, version_of
+from support.sites.extender import FakeSite, Start, built, questions, version_of
 
 from underhost.agents.extender.judge import REASON_MAY_SHARE
 from underhost.agents.extender.messages import reason_of
@@ -20,7 +20,6 @@ REQUIRED = Options(physical_host="required")
 ALIAS = "alpha.cna.vmware.com/host"
 HOSTS = {"n1": "h1", "n2": "h1", "n3": "h2", "n4": "h2", "n5": "h3", "n6": "h3"}
 ALL = sorted(HOSTS)
-Start = Callable[..., Asking]
 
 
 def replica(number: int, key: str = HOST) -> PodBuilder:
@@ -39,18 +38,8 @@ A, B, C = replica(1), replica(2), replica(3)
 @pytest.fixture
 def ask() -> Iterator[Start]:
     """Begins to ask about a site with these pods; an answer that waits does so for ever unless `wait` is given."""
-    begun: list[Asking] = []
-
-    def start(*pods: PodBuilder, options: Options | None = None, wait: float = 60.0) -> Asking:
-        site = FakeSite(HOSTS)
-        for pod in pods:
-            site.put(pod)
-        begun.append(Asking(site, options, wait))
-        return begun[-1]
-
-    yield start
-    for one in begun:
-        one.close()
+    with questions(HOSTS) as start:
+        yield start
 
 
 def but(*nodes: str) -> list[str]:
