@@ -31,7 +31,7 @@ from underhost.schemas.documents import BlockedHost, MaintenancePlan, Maintenanc
 from underhost.schemas.errors import InputError
 from underhost.schemas.near import did_you_mean
 from underhost.schemas.records import Finding
-from underhost.schemas.vsphere import AFFINITY, ANTI_AFFINITY, CONNECTED, DISCONNECTED, MAINTENANCE, Host, Vm
+from underhost.schemas.vsphere import AFFINITY, ANTI_AFFINITY, CONNECTED, DISCONNECTED, MAINTENANCE, VM_HOST, Host, Vm
 
 NO_ROOM, RULES = "no other host of its cluster has room", "rules or quorums keep it from every host that has room"
 HELD = "a device of its host, or a datastore or network that no other host reaches, holds it there"
