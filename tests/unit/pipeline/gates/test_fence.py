@@ -139,6 +139,17 @@ async def test_the_records_of_a_source_carry_its_term() -> None:
     assert [record.headers for record in published.records] == [{"ce_term": b"7"}, {}]
 
 
+async def test_a_source_of_a_frozen_worker_publishes_nothing_until_it_is_a_member_again() -> None:
+    published, membership = Published(), lapsed()
+    publishing = asyncio.create_task(LeasedPublisher(published, membership, LeaseAt().lease).publish(RECORD))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert published.records == []
+    membership.renewed(now())
+    await asyncio.wait_for(publishing, 30)
+    assert [record.headers for record in published.records] == [{"ce_term": b"7"}]
+
+
 async def test_a_source_that_was_started_in_another_term_publishes_nothing_any_more() -> None:
     published, held = Published(), LeaseAt()
     of_before = LeasedPublisher(published, Membership(), held.lease)
@@ -176,6 +187,19 @@ async def test_without_a_lease_a_request_ends_before_another_worker_may_be_a_mem
     async with asyncio.timeout(30):
         with pytest.raises(Unreachable, match="for as long as the consumer group counts on this worker"):
             await writer.pod_node("shop", "db-0")
+
+
+async def test_with_a_lease_a_request_ends_with_it_though_the_worker_is_a_member() -> None:
+    held = LeaseAt()
+    writer = fenced(Writers(SilentCluster()), Membership(), held.lease).kubernetes
+    assert writer is not None
+    asking = asyncio.ensure_future(writer.pod_node("shop", "db-0"))
+    await asyncio.sleep(0)
+    held.at = 15.0
+    held.lease.renewed()  # too late: its whole time is over
+    async with asyncio.timeout(30):
+        with pytest.raises(Unreachable, match="no answer before the end of lease underhost-prod-binder"):
+            await asking
 
 
 def test_a_writer_that_is_not_there_stays_away() -> None:

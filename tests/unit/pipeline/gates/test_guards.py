@@ -10,7 +10,7 @@ from underhost.agents.pipeline.metrics import Metrics
 from underhost.agents.pipeline.supervisor import Watchers
 from underhost.agents.pipeline.tables.signs import Signs
 from underhost.agents.pipeline.tables.sites import Sites
-from underhost.agents.sinks.orders import order
+from underhost.agents.sinks.orders import order, outcome
 from underhost.agents.sinks.registry import host_based
 from underhost.agents.site.objects import shared_parts
 from underhost.schemas.keys import listed_key, parse_key
@@ -95,6 +95,15 @@ def test_a_doubt_in_a_marker_stops_every_write_until_a_marker_without_it() -> No
     assert guards.standstill("another").everything == ""
     mark(sites, "vsphere", HOSTS)
     assert forbidden(guards) == {}
+
+
+def test_a_command_that_comes_while_the_site_stands_still_has_failed_and_the_outcome_says_why() -> None:
+    sites, guards = a_world()
+    mark(sites, "kubernetes", NODES)
+    mark(sites, "vsphere", HOSTS, doubt="hosts: 4 of 7 are missing")
+    command = order("label", "node/n1", {}, "", {})
+    refused = InventoryGate(guards, "prod").refuses(command)
+    assert refused == outcome(command, "failed", "writes stop: hosts: 4 of 7 are missing")
 
 
 LOST = "hosts: 4 of 7 are missing"
@@ -294,6 +303,33 @@ class Held(Source):
         """See `ports.Source`."""
         await self._may_list.wait()
         await self._publisher.publish(Outgoing(NODES, listed_key("prod", self.name), b"{}", "1"))
+
+
+class Doubting(Held):
+    """A source that does not believe what it has listed, and has not said so in a marker yet."""
+
+    @property
+    def shrunk(self) -> list[str]:
+        """See `ports.Source`."""
+        return ["hosts: none"]
+
+
+async def test_what_a_source_of_this_process_does_not_believe_stops_writes_before_any_marker() -> None:
+    nobody = Nobody()
+    sites, settings = a_world()[0], Settings.model_validate({"site": "prod"})
+    watchers = Watchers(
+        "prod",
+        lambda site, publisher, reader: [Doubting("vsphere", publisher, asyncio.Event())],
+        lambda name: nobody,
+        nobody,  # type: ignore[arg-type]
+        sites,
+        failed=lambda error: None,
+        metrics=Metrics(),
+    )
+    guards = Guards(settings, sites, watchers)
+    watchers.start()
+    assert (forbidden(guards), guards.standstill("another").everything) == (dict.fromkeys(KINDS, "hosts: none"), "")
+    await watchers.stop()
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,14 @@ def test_what_was_no_write_does_not_count_and_kinds_do_not_count_together() -> N
     limits.answered(answer("event", "noop"))
 
 
+@pytest.mark.parametrize("result", ["applied", "failed"])
+def test_what_was_a_write_or_may_have_been_one_counts(result: str) -> None:
+    limits = WriteLimits({"label": 1}, lambda: 0.0)
+    assert held_back(limits, "label") == ""
+    limits.answered(answer("label", result))
+    assert held_back(limits, "label") == "held back: 1 label writes in the last minute (limits)"
+
+
 @pytest.mark.parametrize(
     ("sinks", "expected"),
     [

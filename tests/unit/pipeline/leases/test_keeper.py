@@ -101,6 +101,20 @@ async def test_it_is_given_back_even_where_the_answer_to_its_last_write_was_lost
     assert server.held[NAME].holder == ""
 
 
+async def test_who_cannot_give_it_back_does_not_hold_it_any_more_and_says_so(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    server = FakeLeases()
+    worker = Kept(server)
+    await worker.keeper.look()
+    server.fails = Unreachable("https://c: no answer in time")
+    await worker.keeper.release()
+    assert worker.changes == [0, None]
+    assert [record.message for record in caplog.records] == [
+        f"lease {NAME} was not given back, others wait until it ends: https://c: no answer in time"
+    ]
+
+
 async def test_what_is_anothers_by_now_is_not_given_back() -> None:
     server = FakeLeases()
     worker = Kept(server)

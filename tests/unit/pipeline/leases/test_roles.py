@@ -156,9 +156,9 @@ async def test_a_standby_says_in_one_line_which_leases_others_hold_and_who(caplo
     server = FakeLeases()
     for role, holder in (("drs", "b"), ("labeller", "c")):
         server.give(f"underhost-prod-{role}", holder)
-    leases = of_role(server, "kubernetes", "drs", "labeller", may_seek=True)
-    for keeper in [*leases._keepers.values()] * 2:
-        await keeper.look()
+    leases = of_role(server, "kubernetes", "drs", "labeller", "mover", may_seek=True)
+    for role, keeper in [*leases._keepers.items()] * 2:
+        await keeper.look(only_look=role == "mover")  # whose lease is nobody's
     of_all = [record.message for record in caplog.records if record.name.endswith("leases.roles")]
     assert of_all == [f"standing by: lease underhost-prod-drs is held by b; lease {NAME} is held by c"]
 
@@ -229,3 +229,23 @@ def test_a_lease_that_was_not_asked_for_yet_is_waited_for() -> None:
     why = "lease underhost-prod-drs is not held: it has not been asked for yet"
     assert (leases.unknown(), leases.standby()) == ({"lease underhost-prod-drs": why}, {})
     assert leases.held() == {"drs": False}
+
+
+async def test_a_lease_that_is_not_to_be_sought_is_known_once_it_was_looked_at() -> None:
+    leases = of_role(FakeLeases(), "drs", may_seek=True, has_what_it_needs=lambda role: False)
+    await leases._keepers["drs"].look(only_look=True)
+    assert leases.unknown() == {}
+
+
+async def test_each_renewal_gives_the_writes_that_are_under_way_more_time() -> None:
+    at = [0.0]
+    leases = of_role(FakeLeases(), "labeller", may_seek=True)
+    leases._elections["labeller"].clock = lambda: at[0]
+    await leases._keepers["labeller"].look()
+    at[0] = 14.99
+    written = asyncio.Event()
+    with leases.of("labeller").within():
+        await leases._keepers["labeller"].look()
+        asyncio.get_running_loop().call_later(0.05, written.set)
+        await written.wait()
+    assert written.is_set()

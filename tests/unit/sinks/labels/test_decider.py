@@ -168,6 +168,17 @@ def test_a_start_up_taint_goes_with_the_order_for_the_labels() -> None:
     assert decider.decide(tainted(site(n1=("host-1", {KEY: "esx-1", "rack": "r-17"})), "other"), now=0.2) == []
 
 
+def test_a_node_whose_taints_cannot_be_read_gets_its_label_and_keeps_no_other_from_its_own() -> None:
+    snapshot = site(n1=("host-1", {}), n2=("host-1", {}))
+    spec = msgspec.structs.replace(snapshot.nodes["n1"].spec, taints=msgspec.Raw(b'[{"key": 3}]'))
+    nodes = {**snapshot.nodes, "n1": msgspec.structs.replace(snapshot.nodes["n1"], spec=spec)}
+    actions = LabelDecider(TAINTING).decide(replace(snapshot, nodes=nodes), now=0.0)
+    assert {action.target: action.desired for action in actions} == {
+        "node/n1": {"uid": "uid-n1", "labels": {KEY: "esx-1"}},
+        "node/n2": {"uid": "uid-n2", "labels": {KEY: "esx-1"}},
+    }
+
+
 def test_a_taint_that_could_not_go_yet_is_tried_again_when_the_labels_change() -> None:
     decider = LabelDecider(TAINTED)
     [action] = decider.decide(tainted(site(n1=("host-1", {"rack": "r-17"})), TAINT), now=0.0)
