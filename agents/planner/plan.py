@@ -6,13 +6,14 @@ evaluator as everything else: what breaks something is no way out, and the plan 
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
 
 from underhost.agents.affinity.followed import Followed, asked_of, followed
 from underhost.agents.compiled.model import Model
+from underhost.agents.drs.vm_graph import Concerns
 from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.planner.assignment import Goal
 from underhost.agents.planner.evicting import Evicted, Evictions, plan_evictions
@@ -69,6 +70,8 @@ class _Repair:
         model = evaluator.state(self._snapshot).model
         binding, all_asked = followed(model), asked_of(model)
         self._fleets = self._polite = self._fleets_of(model, binding)
+        concerns = Concerns(model, *binding).classes
+        self._holding = {pod for pod, at in model.running.at.items() if concerns[model.running.class_at[at]]}
         if all_asked != binding:
             self._polite = self._fleets_of(model, all_asked)
         self._goals = Goals(self._snapshot, model, self._fleets)
@@ -107,12 +110,14 @@ class _Repair:
     ) -> tuple[ClusterMoves, Replayed]:
         """The moves that the evaluator lets pass."""
         barred = fleet.places(self._asked.barred)
+        bound: Cost | None = None
         for _ in range(AGAIN):
             found = plan_moves(fleet, goals, barred, most)
+            bound = bound or found.bound  # what the evaluator refuses now, it may let pass once pods have gone
             steps = in_waves(fleet, fleet.at, found.steps)
             tried = self._replay.of(snapshot, fleet, steps)
             if tried.broken is None:
-                return ClusterMoves(steps, found.cost, found.bound, found.proven and not barred), tried
+                return ClusterMoves(steps, found.cost, bound, found.proven and not barred), tried
             barred.add(tried.broken)
         unmet = Cost(unmet=len(goals))
         return ClusterMoves([], unmet, Cost(), proven=False), self._replay.of(snapshot, fleet, [])
@@ -178,8 +183,7 @@ class _Repair:
         others = len(self._beyond) - len(own)
         able = any(map(self._evictable, self._findings))
         never = sum(not self._evictable(one) for one in own) + (0 if able else others)
-        moved = [one for one in self._findings if one not in self._others]
-        unmet = 0 if any(map(self._evictable, moved)) else sum(one.unmet for one in bounds)
+        unmet = 0 if self._free_vms(self._findings) else sum(one.unmet for one in bounds)
         seen: set[str] = set()
         evictions = 0
         for finding in filter(self._evictable, own):
@@ -196,10 +200,15 @@ class _Repair:
         )
 
     def _spares_moves(self) -> bool:
-        """Whether an eviction that there must be might end what VMs are moved for: vMotions are planned first."""
+        """Whether an eviction that there must be might do instead of vMotions, which are planned first."""
         theirs = all(map(self._goals.ends_by_its_pods, self._beyond))
-        going = {pod for one in (self._beyond if theirs else self._findings) for pod in self._evictable(one)}
-        return any(not going.isdisjoint(subjects(one)) for one in self._findings if one not in self._others)
+        return bool(self._beyond) and self._free_vms(self._beyond if theirs else self._findings)
+
+    def _free_vms(self, findings: Iterable[Finding]) -> bool:
+        """Whether some of the pods of these may be evicted and are what VMs are moved for, or held by."""
+        going = {pod for one in findings for pod in self._evictable(one)}
+        parted = {pod for one in self._findings if one not in self._others for pod in subjects(one)}
+        return not going.isdisjoint(self._holding | parted)
 
     def _evictable(self, finding: Finding) -> set[str]:
         """Those of its pods that may be evicted at all, wherever the next one would go."""

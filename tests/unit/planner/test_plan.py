@@ -391,6 +391,14 @@ def one_in_the_way_of_two() -> Snapshot:
     return placed({"n1": "h1", "n2": "h2", "n3": "h3"}, *pods)
 
 
+def an_eviction_opens_a_host() -> Snapshot:
+    """n1 or n2 could leave h1 for h2 once web-1 has gone from there; h3 is in maintenance."""
+    pods = [a_pod(f"db-{at}").labels(app="db").apart(APART).on(f"n{at}") for at in (1, 2)]
+    lost = owned("web-1", "n3").apart(APART).spec(nodeSelector={"disk": "ssd"})
+    site = placed({"n1": "h1", "n2": "h1", "n3": "h2", "n4": "h3"}, *pods, lost, ssd="n4")
+    return with_host(site, "h3", state="maintenance")
+
+
 def placed(on: Mapping[str, str], *pods: Built, ssd: str = "", cpus: str = "4") -> Snapshot:
     """n1 and n2 are in zone a, n3 in zone b."""
     made = [
@@ -407,6 +415,7 @@ def placed(on: Mapping[str, str], *pods: Built, ssd: str = "", cpus: str = "4") 
     [
         pytest.param(an_eviction_spares_the_vmotion(), (0, 1, 1), (0, 1, 0), id="the eviction spares the vMotion"),
         pytest.param(one_pod_too_many(), (0, 2, 0), (0, 1, 0), id="one pod less makes room, and parts two"),
+        pytest.param(an_eviction_opens_a_host(), (1, 1, 0), (0, 1, 0), id="an eviction opens a host to VMs"),
         pytest.param(one_in_the_way_of_two(), (1, 1, 0), (0, 1, 0), id="another pod's eviction ends a spread"),
     ],
 )
