@@ -13,6 +13,7 @@ from underhost.agents.commands.input.options import Among, Judged
 from underhost.agents.commands.input.origin import From
 from underhost.agents.commands.output.columns import Table
 from underhost.agents.commands.output.documents import kubectl_name, remedies
+from underhost.agents.commands.output.errors import note
 from underhost.agents.commands.output.report import show_report
 from underhost.agents.evaluate.check import check
 from underhost.agents.site.host_labels import proposed
@@ -38,7 +39,7 @@ def handle(
         if last is not None:
             say_changed(output)
         elif key := proposed(picture.snapshot):
-            typer.echo(f"note: the label {key} of nodes names their hosts; --host-label {key} judges by it", err=True)
+            note(f"the label {key} of nodes names their hosts; --host-label {key} judges by it")
         fails = show_report("check", report, picture.objects, output, fail_on, subject, tables)
         last = report
     if fails:

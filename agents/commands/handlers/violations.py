@@ -161,7 +161,7 @@ def _show(events: list[FindingEvent], output: str, not_judged: list[NotJudged] |
         show(versioned("Violations", {"violations": list(map(_advised, events)), **left_out}, output))
         return
     if output == "name":
-        show("".join(f"{event.site}/{event.id}\n" for event in events))
+        show("".join(f"{clean(f'{event.site}/{event.id}')}\n" for event in events))
         return
     if events:
         wide = output == "wide"
@@ -176,7 +176,7 @@ def render_event(event: FindingEvent, output: str) -> str:
     if output in ("json", "yaml"):
         return versioned("Violation", _advised(event), JSON_LINES if output == "json" else "yaml").rstrip("\n")
     if output == "name":
-        return f"{event.site}/{event.id} {event.state}"
+        return clean(f"{event.site}/{event.id} {event.state}")
     return _line((event.updated_at, event.state, event.severity, event.rule, event.pod or "-", event.message))
 
 

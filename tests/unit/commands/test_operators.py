@@ -206,6 +206,10 @@ async def test_following_begins_with_what_is_open_and_misses_and_repeats_nothing
     assert seen == [("aa", "opened"), ("cc", "opened"), ("aa", "resolved")]
 
 
+def test_an_id_that_is_followed_cannot_harm_a_terminal() -> None:
+    assert render_event(a_finding("a\x1b[2Ja"), "name") == "prod/a?[2Ja opened"
+
+
 def test_a_followed_event_is_one_line() -> None:
     assert render_event(a_finding("aa"), "table") == (
         "2026-01-01T00:00:01Z      opened    physical      PhysicalHost       "

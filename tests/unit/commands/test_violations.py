@@ -61,13 +61,18 @@ async def test_programs_are_told_what_a_worker_has_not_judged(worker: str) -> No
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
     """A site `default` with one open finding, and a site `calm` that has listed a node and has none."""
-    path = tmp_path / "topics.db"
+    return a_log(tmp_path, "aa")
+
+
+def a_log(folder: Path, id: str) -> Path:
+    """The same, with this id of the finding."""
+    path = folder / "topics.db"
     event = FindingEvent(
-        id="aa", state="opened", site="default", severity="physical", rule="PhysicalHost", reason="one host",
+        id=id, state="opened", site="default", severity="physical", rule="PhysicalHost", reason="one host",
         message="they share esx-1", first_seen="2026-01-01T00:00:00Z", updated_at="2026-01-01T00:00:01Z",
         snapshot={}, pod="shop/db-0", node="n1", peers=[],
     )  # fmt: skip
-    key, node = finding_key("default", "aa"), object_key("calm", "node", "n1")
+    key, node = finding_key("default", id), object_key("calm", "node", "n1")
 
     async def fill() -> None:
         await ensure_topics(KafkaSettings(embedded=path, partitions=4))
@@ -76,6 +81,11 @@ def log(tmp_path: Path) -> Path:
 
     asyncio.run(fill())
     return path
+
+
+def test_an_id_from_a_topic_cannot_harm_a_terminal(tmp_path: Path) -> None:
+    result = run("violations", "--embedded", a_log(tmp_path, "a\x1b[2Ja"), "-o", "name")
+    assert result.stdout == "default/a?[2Ja\n"
 
 
 def test_the_topics_say_how_new_they_are_and_who_knows_what_was_not_judged(log: Path) -> None:
