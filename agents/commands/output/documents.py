@@ -104,10 +104,10 @@ def show_for_programs(answer: msgspec.Struct, output: str, names: Iterable[str] 
 
 
 def show_tables(tables: Iterable[Table]) -> None:
-    """Print tables one below the other, with colour and lines that fit where standard output is a terminal."""
+    """Print tables one below the other; where standard output is a terminal with lines that fit, and in colour."""
     progress.end()
     shown = [table for table in tables if table.rows]
-    if sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb":
+    if sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
         from underhost.agents.commands.output.terminal import show_on_terminal  # rich: 50 ms, which files do not need
 
         show_on_terminal(shown)

@@ -1,8 +1,9 @@
-"""Tables on a terminal: with colour, as wide as it is, and lines that fit.
+"""Tables on a terminal: with colour unless NO_COLOR is set, as wide as it is, and lines that fit.
 
 In: tables. Out: text on standard output. What a cell says decides its colour.
 """
 
+import os
 import re
 from collections.abc import Sequence
 
@@ -33,7 +34,7 @@ def show_on_terminal(tables: Sequence[Table]) -> None:
     Beside one another; the last column below its row, where it would be too narrow to be read; every cell on a line
     of its own, below its row's first, where even the others do not fit.
     """
-    console = Console(highlight=False)
+    console = Console(highlight=False, color_system=None if os.environ.get("NO_COLOR") else "auto")
     for at, table in enumerate(tables):
         if at:
             console.print()

@@ -8,6 +8,8 @@ import pytest
 from support.answers.narrow import NARROW, PROGRAM, Misfits, drawn, misfits
 from support.processes.terminal import Terminal
 
+from underhost.agents.commands.output.progress import CLEAR
+
 ROOT = Path(__file__).parents[4]
 SITE = ["-f", "tests/data/kubevirt/dump.json", "--inventory", "tests/data/kubevirt/inventory.json"]
 COMMANDS = [
@@ -42,6 +44,14 @@ pytestmark = pytest.mark.timeout(90)
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_at_80_columns_every_line_fits_and_no_word_is_broken(command: list[str]) -> None:
     assert misfits([*command, *SITE], ROOT) == Misfits()
+
+
+def test_without_colour_every_line_fits_too() -> None:
+    with Terminal([PROGRAM, "check", *SITE], ROOT, {"NO_COLOR": "1", "COLUMNS": str(NARROW)}) as screen:
+        shown = screen.rest().rpartition(CLEAR)[2]
+    assert shown.startswith("SEVERITY")
+    assert "\x1b" not in shown
+    assert [line for line in shown.splitlines() if len(line) > NARROW] == []
 
 
 @pytest.fixture(scope="module")
