@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from underhost.schemas.errors import InputError
 
@@ -85,26 +85,35 @@ class HelpedCommand(_Helped, TyperCommand):
     """A command with examples."""
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
-        """Of the words; `-o=name` is `-o name`, as kubectl has it."""
+        """Of the words; `-o=name` is `-o name`, and `-Ao=name` is `-Ao name`, as kubectl has it."""
         return super().make_context(info_name, self._without_signs(args), parent, **extra)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse as ever. Raises InputError for a file without a name, and for a second inventory."""
+        """Parse as ever. Raises InputError for an option that is given nothing, and for a second inventory.
+
+        What is given nothing a script has of a variable that is not set: it is not taken for an option left out.
+        """
         given, _, order = self.make_parser(ctx).parse_args(args=list(args))
         if not ctx.resilient_parsing:
             for one in order:
-                if one.metavar == "FILE" and given.get(str(one.name)) == "":
-                    raise InputError(f"{one.opts[0]}: a file is expected, and the name is empty")
+                value = given.get(str(one.name))
+                if one.param_type_name == "option" and "" in (value if isinstance(value, list) else [value]):
+                    kind, what = ("file", "the name") if one.metavar == "FILE" else ("value", "it")
+                    raise InputError(f"{one.opts[0]}: a {kind} is expected, and {what} is empty")
             if sum(one.name == "inventory" for one in order) > 1:  # it would be the last one's word alone
                 raise InputError("--inventory: given twice; one file holds the vSphere side")
         return super().parse_args(ctx, args)
 
     def _without_signs(self, args: list[str]) -> list[str]:
-        short = {name for one in self.params if not getattr(one, "is_flag", False) for name in one.opts}
+        options = [one for one in self.params if isinstance(one, TyperOption)]
+        is_flag = {name: one.is_flag or one.count for one in options for name in one.opts}
         end = args.index("--") if "--" in args else len(args)
         words: list[str] = []
         for word in args[:end]:
-            words += [word[:2], word[3:]] if word[2:3] == "=" and word[:2] in short else [word]
+            names, sign, value = word.partition("=")
+            *before, last = (f"-{letter}" for letter in names[1:] or " ")
+            is_short = names[:1] == "-" and all(map(is_flag.get, before)) and is_flag.get(last) is False
+            words += [names, value] if sign and is_short else [word]
         return words + args[end:]
 
 

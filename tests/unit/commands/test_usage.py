@@ -116,7 +116,7 @@ MISTYPED = [
         ["check", "-f", SITE, "--inventory", ""], "--inventory: a file is expected, and the name is empty", id="no name"
     ),
     pytest.param(
-        ["explain", "-o="], "--output : one of table, wide, json, yaml, name is expected", id="an option given nothing"
+        ["explain", "-o="], "--output: a value is expected, and it is empty", id="an option given nothing"
     ),
     pytest.param(
         ["completion", "bsh"], "completion: bsh: one of bash, zsh, fish is expected; did you mean bash?", id="a shell"
@@ -153,6 +153,7 @@ def test_topics_and_scenarios_are_suggested_too(
     "words",
     [
         pytest.param(["explain", f"-f={SITE}", "-n=shop", "-l=app=db", "-o=name"], id="each with its sign"),
+        pytest.param(["explain", f"-Af={SITE}", "-Al=app=db", "-Ao=name"], id="with its sign, behind flags"),
         pytest.param(["explain", f"-f{SITE}", "-nshop", "-lapp=db", "-oname"], id="without one"),
         pytest.param(["explain", "-f", SITE, "-n", "shop", "-l", "app=db", "-o", "name"], id="as a word of its own"),
     ],
