@@ -5,6 +5,7 @@ encode the trimmed object that travels. Parts with many equal copies (labels, af
 mean equal meaning, so each distinct value is parsed once, by whoever reads it.
 """
 
+import re
 from typing import Any, TypeVar
 
 import msgspec
@@ -17,6 +18,11 @@ DEFAULT_SCHEDULER = "default-scheduler"
 
 QUORUM_ANNOTATION = "underhost.io/quorum"
 """Of a workload, its pods or a node: how many of them must stay (`agents/affinity/quorum.py`)."""
+
+_NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+_PART = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_LABEL_KEY, _LABEL_VALUE = re.compile(rf"((?P<prefix>{_PART}(\.{_PART})*)/)?{_NAME}"), re.compile(rf"({_NAME})?")
+_LONGEST_PREFIX = 253
 
 EMPTY_OBJECT = Raw(b"{}")
 EMPTY_LIST = Raw(b"[]")
@@ -307,6 +313,17 @@ def decode(data: bytes | Raw, type_: type[T]) -> T:
         decoder = _decoders[type_] = msgspec.json.Decoder(type_)
     value: T = decoder.decode(data)
     return value
+
+
+def is_label_key(text: str) -> bool:
+    """Whether the API server takes it as the key of a label, a taint or a term: `[PREFIX/]NAME`."""
+    met = _LABEL_KEY.fullmatch(text)
+    return met is not None and len(met["prefix"] or "") <= _LONGEST_PREFIX
+
+
+def is_label_value(text: str) -> bool:
+    """Whether the API server takes it as the value of a label; "" is one."""
+    return _LABEL_VALUE.fullmatch(text) is not None
 
 
 def with_label_owners(node: Node) -> Node:

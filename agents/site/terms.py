@@ -4,7 +4,6 @@ In: raw JSON as `schemas.kubernetes` keeps it. Out: typed, frozen values. What a
 the rules; here only its shape is checked. Raises Fault with the path of the wrong value.
 """
 
-import re
 from collections.abc import Mapping
 from typing import Annotated
 
@@ -13,6 +12,7 @@ from msgspec import Struct
 
 from underhost.agents.site.fault import Fault, decode, shown
 from underhost.agents.site.selectors import EXISTS, IN, NODE_OPERATORS, NOT_IN, Requirement, integer, label_requirements
+from underhost.schemas.kubernetes import is_label_value
 
 NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE = "NoSchedule", "PreferNoSchedule", "NoExecute"
 EFFECTS = (NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE)
@@ -28,9 +28,6 @@ PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 Int32 = Annotated[int, msgspec.Meta(ge=-(1 << 31), le=(1 << 31) - 1)]
 Int64 = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
-
-_LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?", re.ASCII)
-_LABEL_VALUE_LENGTH = 63
 
 
 class _Part(Struct, frozen=True, rename="camel"):
@@ -274,7 +271,7 @@ def _node_expression_fault(operator: str, values: tuple[str, ...]) -> str:
         if integer(values[0]) is None:
             return f"Invalid value: \"{values[0]}\": for 'Gt', 'Lt' operators, the value must be an integer"
     for value in values:
-        if len(value) > _LABEL_VALUE_LENGTH or _LABEL_VALUE.fullmatch(value) is None:
+        if not is_label_value(value):
             return f'Invalid value: "{value}": a valid label value is expected'
     return ""
 

@@ -4,7 +4,6 @@ In: an option's name and its text. Out: a step, frozen. Whether a node, pod or h
 the step is taken: an earlier step may have added it.
 """
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
@@ -13,11 +12,10 @@ from underhost.agents.manifests.allowance import Allowance
 from underhost.agents.site.snapshot import Snapshot
 from underhost.agents.site.terms import EFFECTS
 from underhost.schemas.errors import InputError
+from underhost.schemas.kubernetes import is_label_key, is_label_value
 from underhost.schemas.manifests import Manifest
 
 NODE, HOST = "node", "host"
-_KEY = re.compile(r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
-_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?", re.ASCII)
 
 
 class Delete(NamedTuple):
@@ -141,9 +139,9 @@ def _label(text: str) -> Label:
 
 
 def _check(where: str, key: str, value: str) -> None:
-    if _KEY.fullmatch(key) is None:
+    if not is_label_key(key):
         raise InputError(f"{where}: {key!r} is no key that a label or taint may have")
-    if _VALUE.fullmatch(value) is None:
+    if not is_label_value(value):
         raise InputError(f"{where}: {value!r} is no value that a label or taint may have")
 
 

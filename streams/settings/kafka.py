@@ -4,6 +4,8 @@ In: `kafka` of the configuration. Out: frozen models, part of `model.py`; what `
 in `kafka/security.py`. No files are read here.
 """
 
+import re
+from ipaddress import AddressValueError, IPv6Address
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -12,6 +14,7 @@ from pydantic import Field, field_validator, model_validator
 from underhost.streams.settings.group import SettingsGroup
 
 MOST_PARTITIONS = 1024
+_SERVER = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]]+)(:(?P<port>[0-9]{1,5}))?")
 
 
 class KafkaTlsSettings(SettingsGroup):
@@ -63,6 +66,14 @@ class KafkaSettings(SettingsGroup):
     tls: KafkaTlsSettings | None = None
     sasl: KafkaSaslSettings | None = None
 
+    @field_validator("bootstrap_servers")
+    @classmethod
+    def _can_be_dialled(cls, given: str | None) -> str | None:
+        for server in filter(None, map(str.strip, (given or "").split(","))):
+            if not _is_server(server):
+                raise ValueError(f"{server!r} is not HOST:PORT")
+        return given
+
     @field_validator("tls", mode="before")
     @classmethod
     def _not_off_by_accident(cls, given: Any) -> Any:
@@ -75,3 +86,15 @@ class KafkaSettings(SettingsGroup):
         if self.sasl is not None and self.sasl.mechanism == "PLAIN" and self.tls is None:
             raise ValueError("sasl.mechanism PLAIN sends the password itself: it needs kafka.tls, SCRAM does not")
         return self
+
+
+def _is_server(text: str) -> bool:
+    """Whether it is HOST:PORT, or a host alone, which an IPv6 address may be, too."""
+    met = _SERVER.fullmatch(text)
+    if met is not None:
+        return int(met["port"] or 1) in range(1, 1 << 16)
+    try:
+        IPv6Address(text)
+    except AddressValueError:
+        return False
+    return True

@@ -1,26 +1,23 @@
 """Settings of the node labels that name the physical host: those we write, with the taint that waits for them, and the
 one that somebody else writes and we read."""
 
-import re
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from underhost.schemas.kubernetes import is_label_key
 from underhost.streams.settings.group import SettingsGroup
 
 CAPV_HOST_KEY = "node.cluster.x-k8s.io/esxi-host"
-_PART = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_KEY = rf"({_PART}(\.{_PART})*/)?[A-Za-z0-9]([-_.A-Za-z0-9]{{0,61}}[A-Za-z0-9])?"
 
 
-def label_key(key: str) -> str:
-    """The key, where the API server takes it. Raises ValueError."""
-    if not re.fullmatch(_KEY, key) or len(key) > 317:
+def _label_key(key: str) -> str:
+    if not is_label_key(key):
         raise ValueError("not the key of a label: [PREFIX/]NAME is expected")
     return key
 
 
-LabelKey = Annotated[str, AfterValidator(label_key)]
+LabelKey = Annotated[str, AfterValidator(_label_key)]
 """The key of a label or taint, as the API server takes it."""
 
 

@@ -32,7 +32,11 @@ from underhost.streams.settings.model import Settings
 
 def handle(at: str, pod: list[str] | None, site: str | None, output: str, fail_on: str, where: Topics) -> None:
     """Judge a site as it was at a time of the last day, from what the topics hold."""
-    moment, settings = parse_time(at), settings_of(where)
+    settings = settings_of(where)
+    try:
+        moment = parse_time(at)
+    except InputError as error:
+        raise InputError(f"--at {error}") from None
     if moment > time.time() * 1000 + 1:  # a moment is rounded to the millisecond
         raise InputError(f"--at {at}: this is still to come; a time of the last day is expected")
     past = asyncio.run(_read(settings, site or settings.site))

@@ -6,7 +6,7 @@ In: the groups of `options.py`. Out: a snapshot and the evaluator's options.
 import gc
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from underhost.agents.commands.input.memory import kept
-from underhost.agents.commands.input.options import Among, Judged, one_of
+from underhost.agents.commands.input.options import Among, Judged, label_key, one_of
 from underhost.agents.commands.input.origin import From
 from underhost.agents.commands.input.sources import read
 from underhost.agents.commands.output import errors, progress
@@ -28,6 +28,7 @@ from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.agents.site.terms import labels
 from underhost.agents.snapshots.load import snapshot_of
 from underhost.schemas.errors import BadObjectError, InputError, UnderhostError
+from underhost.schemas.kubernetes import is_label_value
 from underhost.schemas.near import did_you_mean
 from underhost.streams.files.objects import Objects
 from underhost.streams.files.reader import STDIN
@@ -66,6 +67,8 @@ def read_site(source: From, judged: Judged, *, manifests: bool, drift: bool = Fa
     """
     if judged.physical_host is not None:
         one_of("--physical-host", judged.physical_host, ("preferred", "required"))
+    for key in judged.host_key or ():
+        label_key("--host-key", key)
     with kept():
         found = read(source)
         objects = found.objects
@@ -186,12 +189,12 @@ def parse_selector(text: str) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
 
     Raises InputError.
     """
-    name = r"(?P<key>[A-Za-z0-9][-A-Za-z0-9_./]*)"
+    name, value = r"(?P<key>[A-Za-z0-9][-A-Za-z0-9_./]*)", r"(?P<values>[-A-Za-z0-9_.]*)"
     forms = (
         (rf"{name}\s+in\s*\((?P<values>[^()]*)\)", selectors.IN),
         (rf"{name}\s+notin\s*\((?P<values>[^()]*)\)", selectors.NOT_IN),
-        (rf"{name}\s*==?\s*(?P<values>[-A-Za-z0-9_.]*)", selectors.IN),
-        (rf"{name}\s*!=\s*(?P<values>[-A-Za-z0-9_.]*)", selectors.NOT_IN),
+        (rf"{name}\s*==?\s*{value}", selectors.IN),
+        (rf"{name}\s*!=\s*{value}", selectors.NOT_IN),
         (rf"!\s*{name}", selectors.DOES_NOT_EXIST),
         (name, selectors.EXISTS),
     )
@@ -202,9 +205,18 @@ def parse_selector(text: str) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
             if met is not None:
                 values = met.groupdict().get("values")
                 listed = () if values is None else tuple(value.strip() for value in values.split(","))
+                label_key(f"--selector {text}:", met["key"])
+                _check_values(text, listed)
                 found.append((met["key"], operator, listed))
                 break
         else:
             known = "key=value, key!=value, key in (a,b), key notin (a,b), key, !key"
             raise InputError(f"--selector {text}: {part.strip()!r} is none of kubectl's forms: {known}")
     return tuple(found)
+
+
+def _check_values(selector: str, values: Sequence[str]) -> None:
+    """Raises InputError for what no label can have: it would only match nothing."""
+    for value in values:
+        if not is_label_value(value):
+            raise InputError(f"--selector {selector}: {value!r} is not the value of a label")

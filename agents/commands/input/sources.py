@@ -7,6 +7,7 @@ added to it: what is about to be applied can be tried on what is there.
 import sys
 from typing import NamedTuple
 
+from underhost.agents.commands.input.options import label_key
 from underhost.agents.commands.input.origin import From
 from underhost.agents.commands.output import progress
 from underhost.agents.site.snapshot import BY_VM, Joining
@@ -82,12 +83,7 @@ def _check(given: From) -> None:
     if given.site is not None and given.server is None:
         raise InputError("--site: which site of --server URL; other sources have only one")
     if given.host_label is not None:
-        from underhost.streams.settings.labels import label_key  # pydantic models: 10 ms, which only this needs
-
-        try:
-            label_key(given.host_label)
-        except ValueError as error:
-            raise InputError(f"--host-label {given.host_label}: {error}") from None
+        label_key("--host-label", given.host_label)
     for option, file in (("--token-file", given.token_file), ("--ca-file", given.ca_file)):
         if given.server is None and file is not None:
             raise InputError(f"{option}: for --server URL; other sources do not ask for it")
