@@ -13,6 +13,8 @@ import threading
 from types import ModuleType
 from typing import Any
 
+from underhost.streams.kubernetes import plugin
+
 ROOT = "kubernetes_asyncio"
 CLIENT, MODELS = f"{ROOT}.client", f"{ROOT}.client.models"
 
@@ -30,6 +32,8 @@ def load() -> tuple[Any, Any]:
             entered.Configuration = importlib.import_module(f"{CLIENT}.configuration").Configuration
             entered.ApiClient = importlib.import_module(f"{CLIENT}.api_client").ApiClient
         from kubernetes_asyncio import client, config  # only now: the packages are there
+
+        config.kube_config.ExecProvider.run = plugin.run
     # It logs what it also raises; we report it once.
     logging.getLogger(ROOT).setLevel(logging.CRITICAL)
     return config, client

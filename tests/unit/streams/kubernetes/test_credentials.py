@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import ssl
 import tempfile
 from base64 import b64encode
@@ -100,6 +101,19 @@ async def test_what_a_system_sweeps_out_of_its_temporary_files_is_made_anew(
         await (await load(origin)).close()
         for file in list(swept.iterdir()):
             file.unlink()
+
+
+async def test_a_plugin_that_gives_no_answer_ends_with_whoever_waits_for_it(tmp_path: Path) -> None:
+    pipe = tmp_path / "pid"
+    os.mkfifo(pipe)
+    plugin = {"apiVersion": "v1", "command": "sh", "args": ["-c", f"echo $$ > {pipe}; exec sleep 30"]}
+    origin = Origin((written(tmp_path, {"server": "https://kube.example"}, {"exec": plugin}),), None)
+    loading = asyncio.create_task(load(origin))
+    pid = int(await asyncio.to_thread(pipe.read_text))
+    loading.cancel()
+    await asyncio.gather(loading, return_exceptions=True)
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
 
 
 async def test_why_credentials_cannot_be_renewed_is_said(
