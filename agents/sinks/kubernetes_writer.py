@@ -203,12 +203,11 @@ class KubernetesApiWriter(ApiWriter):
             "deleteOptions": {"preconditions": {"uid": uid}},
         }
         path = f"{pod_path(namespace, name)}/eviction"
-        async with self._client.open("POST", path, query=OURS, body=body) as response:
-            data = await response.read()
-            if is_success(response.status, data):
-                return
-            error = self._client.refusal(response.status, data, response.headers)
-        text = " ".join([str(error), *_causes(data)])
+        reply = await self._client.ask("POST", path, query=OURS, body=body)
+        if is_success(reply.status, reply.body):
+            return
+        error = self._client.refusal(reply.status, reply.body, reply.headers)
+        text = " ".join([str(error), *_causes(reply.body)])
         if isinstance(error, Retry):
             raise Retry(text, error.after)
         raise Refused(text) if SEVERAL_BUDGETS in text else error

@@ -137,13 +137,28 @@ class KubernetesClient:
 
     async def call(self, method: str, path: str, **options: Unpack[RequestOptions]) -> bytes:
         """The body of a 2xx answer. Raises Gone (404, 410), Conflict (409), Refused, Retry or Unreachable."""
+        reply = await self.ask(method, path, **options)
+        if not is_success(reply.status, reply.body):
+            raise self.refusal(reply.status, reply.body, reply.headers)
+        return reply.body
+
+    async def ask(self, method: str, path: str, **options: Unpack[RequestOptions]) -> Reply:
+        """The answer, whatever its status. Raises Unreachable, Refused (certificate).
+
+        Whom the server does not know, it has done nothing for: with credentials that were read again it is asked again.
+        """
+        api = self._api
+        reply = await self._reply(method, path, **options)
+        if reply.status == 401 and self._api is not api:
+            reply = await self._reply(method, path, **options)
+        return reply
+
+    async def _reply(self, method: str, path: str, **options: Unpack[RequestOptions]) -> Reply:
         reply = await self._write(method, path, **options) if method in WRITES else None
         if reply is None:
             async with self.open(method, path, **options) as response:
                 reply = Reply(response.status, response.headers, await response.read())
-        if not is_success(reply.status, reply.body):
-            raise self.refusal(reply.status, reply.body, reply.headers)
-        return reply.body
+        return reply
 
     async def _write(self, method: str, path: str, **options: Unpack[RequestOptions]) -> Reply | None:
         """A write past the session; None where one is needed: behind a proxy, or to be led elsewhere."""

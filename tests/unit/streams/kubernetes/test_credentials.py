@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import structlog.testing
 from aiohttp import web
+from support.build import a_node
 from support.fakes.kube import FakeKube
 from support.processes.authority import Authority
 
@@ -23,7 +24,7 @@ from underhost.streams.kubernetes.client import connect
 from underhost.streams.kubernetes.kubeconfig import Origin, load
 from underhost.streams.settings.clusters import KubernetesSettings
 
-NODE = "/api/v1/nodes/n1"
+NODE, APPLY = "/api/v1/nodes/n1", "application/apply-patch+yaml"
 
 
 @pytest.fixture
@@ -114,6 +115,35 @@ async def test_a_plugin_that_gives_no_answer_ends_with_whoever_waits_for_it(tmp_
     await asyncio.gather(loading, return_exceptions=True)
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+@pytest.mark.parametrize("method", ["GET", "PATCH"])
+async def test_what_met_an_ended_token_is_asked_once_more_with_the_new_one(
+    method: str, kube: FakeKube, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plugin's token ends every 15 minutes: each time a lease was lost, and a write refused."""
+    monkeypatch.setattr(module, "RENEW_INTERVAL", 0.0)
+    kube.seed("nodes", a_node("n1"))
+    settings = kube.settings(tmp_path, token="first")
+    async with await connect(settings) as client:
+        kube.token = "second"
+        kube.settings(tmp_path, token="second")
+        body = {"metadata": {"uid": "uid-n1", "labels": {"a": "b"}}}
+        query = [("fieldManager", "underhost"), ("force", "true")]
+        options: Any = {"query": query, "body": body, "content_type": APPLY} if method == "PATCH" else {}
+        assert json.loads(await client.call(method, NODE, **options))["metadata"]["name"] == "n1"
+    assert kube.count("patch" if method == "PATCH" else "get") == 2
+
+
+async def test_a_token_that_is_refused_for_good_is_asked_with_twice_at_most(
+    kube: FakeKube, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "RENEW_INTERVAL", 0.0)
+    async with await connect(kube.settings(tmp_path, token="first")) as client:
+        kube.token = "second"
+        with pytest.raises(Refused, match="Unauthorized"):
+            await client.call("GET", NODE)
+    assert kube.count("get") == 2
 
 
 async def test_why_credentials_cannot_be_renewed_is_said(
