@@ -220,6 +220,32 @@ def test_a_moment_is_told_in_local_time_with_its_zone(remembering: tuple[Remembe
     expect(ended).to_contain_text("19 h ago")
 
 
+def test_an_address_may_say_how_long_ago(remembering: tuple[RememberingSite, Visits]) -> None:
+    shown, visits = remembering
+    page = visits.open(shown.address, path="?at=30m")
+    expect(page.locator("#then")).to_contain_text("The past")
+    expect(page.locator("#past output")).not_to_have_text("now")
+    assert page.evaluate("new URLSearchParams(location.search).get('at')") == "30m"
+
+
+@pytest.mark.parametrize(
+    ("at", "why"),
+    [
+        pytest.param("foo", "'foo': a time is expected, 2026-11-21T03:00:00Z or 10m for ten minutes ago", id="no time"),
+        pytest.param("2999-01-01T00:00:00Z", "at 2999-01-01T00:00:00Z: this is still to come", id="still to come"),
+    ],
+)
+def test_a_moment_that_cannot_be_told_is_told_as_such(
+    remembering: tuple[RememberingSite, Visits], at: str, why: str
+) -> None:
+    shown, visits = remembering
+    page = visits.open(shown.address, path=f"?at={at}")
+    expect(page.locator("#then")).to_contain_text(why)
+    expect(page.locator("#map .host")).to_have_count(2)
+    page.close()
+    visits.errors = [each for each in visits.errors if "422" not in each]  # Chromium tells every refusal
+
+
 def test_a_link_to_a_finding_that_has_ended_leads_to_when_it_was_open(
     remembering: tuple[RememberingSite, Visits],
 ) -> None:

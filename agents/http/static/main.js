@@ -54,7 +54,11 @@ const need = (nodes) => pieces.want(nodes);
 const tip = new Tip($("tip"));
 const map = new MapView($("map"), { palette, pick: open, need, point: (...pointed) => tip.show(map.scene, ...pointed) });
 const beside = new Beside($, { palette, map, open, tip, close: () => go({ plan: "", step: "" }) });
-const plan = (text) => go({ ...opening(null), plan: text, step: "" });
+let asked = false; // somebody has just asked for a plan: the focus goes to its account
+const plan = (text) => {
+  asked = true;
+  go({ ...opening(null), plan: text, step: "" });
+};
 const whatif = new WhatIf($("whatif"), { ...shown, plan, open, shown: showOutcome });
 const step = (number) => go({ step: String(number) }, { instead: address.place.step !== "" });
 const repair = new Repair($("repair"), $("steps"), { ...shown, plan, step, shown: showOutcome, stepped: (...stepped) => beside.step(...stepped) });
@@ -311,8 +315,12 @@ function relight() {
 function showOutcome(outcome) {
   const { place } = address;
   if (outcome === null) return beside.hide();
+  const away = document.activeElement !== document.body && !document.activeElement.closest("#whatif, #repair");
+  const follows = asked && !away && outcome.scene;
+  asked = false;
   beside.show(outcome);
   if (place.plan && ["whatif", "repair"].includes(place.tab) && outcome.scene) go({ tab: "" }, { instead: true }); // the outcome is what is wanted now
+  if (follows) $("account").querySelector("h2").focus({ preventScroll: true });
 }
 
 for (const [id, name] of [["detail", "pods"], ["colours", "colours"]]) {
@@ -340,7 +348,10 @@ const escape = {
       go({ search: "" });
       $("search").blur();
     } else if (place.finding) go({ finding: "" });
-    else if (place.plan) go({ plan: "", step: "" });
+    else if (place.plan) {
+      go({ plan: "", step: "" });
+      if (document.activeElement === document.body) map.focus();
+    }
     else if (place.at) go({ at: "" });
   },
 };

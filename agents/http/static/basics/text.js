@@ -30,6 +30,14 @@ export function fill(element, ...children) {
   return element;
 }
 
+/** `fill` with what `make()` gives, where the focus may be inside: it is on what has the same `data-key` then. */
+export function refill(element, make) {
+  const key = element.contains(document.activeElement) ? document.activeElement.dataset.key : null;
+  fill(element, make()); // which may take away what has the focus
+  if (key) element.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus({ preventScroll: true });
+  return element;
+}
+
 /** A number as the whole page writes it: 12,345. */
 export const written = (number) => number.toLocaleString("en");
 

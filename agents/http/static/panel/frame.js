@@ -1,6 +1,6 @@
 // The details of one thing beside the map, in the scene that is shown: what is known at once, then what the worker says.
 
-import { fill, namespaceOf } from "../basics/text.js";
+import { namespaceOf, refill } from "../basics/text.js";
 import { getJson } from "../worker/api.js";
 import { hostDetails } from "./host.js";
 import { nodeDetails } from "./node.js";
@@ -85,11 +85,9 @@ export class Panel {
   }
 
   #draw() {
-    const focused = this.root.contains(document.activeElement) ? document.activeElement.dataset.key : null;
     const { kind, id } = this.#item;
     const top = this.root.scrollTop;
-    fill(this.root, DRAWN[kind](this, id, this.#details));
+    refill(this.root, () => DRAWN[kind](this, id, this.#details));
     this.root.scrollTop = top;
-    if (focused) this.root.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
   }
 }

@@ -2,7 +2,7 @@
 // worker plans on its own picture of the site, of now or of a moment of the past.
 
 import { icon } from "../basics/icons.js";
-import { el, fill, natural } from "../basics/text.js";
+import { el, fill, natural, refill } from "../basics/text.js";
 import { Asking } from "../whatif/asking.js";
 import { getJson } from "../worker/api.js";
 import { carriedOut, maintenanceFigures, maintenanceNotes, repairFigures, repairNotes, stepList } from "./account.js";
@@ -34,8 +34,8 @@ export class Repair {
     Object.assign(this, { root, scene, site, plan, step, shown, stepped });
     this.offered = false;
     this.wanted = ""; // the step that the address names
-    this.evictions = el("input", { type: "checkbox", checked: true, id: "repair-evictions" });
-    this.which = el("select", { "aria-label": "Which hosts" });
+    this.evictions = el("input", { type: "checkbox", checked: true, id: "repair-evictions", "data-key": "evictions" });
+    this.which = el("select", { "aria-label": "Which hosts", "data-key": "which" });
     this.stepper = new Stepper(stepsRoot, { go: step });
     this.#asking = new Asking({ scene, site, draw: () => this.draw() });
   }
@@ -53,20 +53,19 @@ export class Repair {
     fill(this.which, el("option", { value: ALL_HOSTS }, "all hosts"), clusters.map((name) => el("option", { value: ofCluster(name), selected: ofCluster(name) === picked }, `cluster ${name}`)));
     const asks = (act) => ({ submit: (event) => { event.preventDefault(); act(); } });
     const when = this.scene().moment === null ? "" : " Plans are made for the site as it was at the moment that the slider shows.";
-    fill(
-      this.root,
+    refill(this.root, () => [
       el("p", { class: "note" }, `Plan the fewest vMotions and evictions that leave no rule broken, in an order that breaks nothing on the way. It is worked out on a copy; nothing is changed.${when}`),
       el("form", { class: "asks", on: asks(() => this.plan(this.evictions.checked ? REPAIR : WITHOUT_EVICTIONS)) },
-        el("label", { for: "repair-evictions" }, this.evictions, "Pods may be evicted, too"), el("button", { class: "act" }, icon("play"), "Plan a repair")),
+        el("label", { for: "repair-evictions" }, this.evictions, "Pods may be evicted, too"), el("button", { class: "act", "data-key": "repair" }, icon("play"), "Plan a repair")),
       busy && el("p", { class: "note", role: "status" }, busy),
       error && el("p", { class: "note bad", role: "alert" }, error),
       this.scene().hosts.size > 0 && [
         el("h2", { class: "sub" }, "Maintenance of many hosts"),
         el("p", { class: "note" }, "Plan the fewest waves in which all of them have their turn: VMs move, no pod does, and every rule is kept."),
-        el("form", { class: "asks", on: asks(() => this.plan(this.which.value)) }, this.which, el("button", { class: "act" }, icon("play"), "Plan maintenance")),
+        el("form", { class: "asks", on: asks(() => this.plan(this.which.value)) }, this.which, el("button", { class: "act", "data-key": "maintain" }, icon("play"), "Plan maintenance")),
         this.#underWay,
       ],
-    );
+    ]);
     this.#look();
   }
 

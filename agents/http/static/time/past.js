@@ -17,7 +17,7 @@ export async function sceneAt(site, moment) {
   const asked = ["map", "findings"].map((what) => getJson(`/api/v1/${what}?${query}`, { asks: true }));
   const [map, findings] = await Promise.all(asked);
   const scene = new Store();
-  scene.moment = moment;
+  scene.moment = map.version; // as RFC 3339, also where `10m` was asked for
   scene.load(map, findings.findings, findings.notJudged);
   return scene;
 }

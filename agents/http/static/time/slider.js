@@ -42,7 +42,7 @@ export class Slider {
   /** This moment is shown (RFC 3339, null for now), and this is to be said of it. */
   show(moment, note = "") {
     this.#stopped();
-    this.#at = moment === null ? null : Date.parse(moment);
+    this.#at = moment === null || Number.isNaN(Date.parse(moment)) ? null : Date.parse(moment); // `10m` only the worker knows
     this.note.textContent = note;
     this.now.disabled = moment === null;
     this.#draw();

@@ -46,7 +46,7 @@ export class Travel {
     this.slider.reach(reach.from, reach.to);
   }
 
-  /** Go to a moment (RFC 3339, "" for now): true where it is shown already, else `arrived` is called. */
+  /** Go to a moment (RFC 3339 or `10m`, "" for now): true where it is shown already, else `arrived` is called. */
   to(moment) {
     if (moment === this.#wanted) return !this.#asking;
     this.#wanted = moment;
@@ -64,7 +64,10 @@ export class Travel {
     this.#asking = false;
     this.slider.say("");
     if (typeof found === "string") this.arrived(null, found);
-    else this.arrived(found);
+    else {
+      if (Number.isNaN(Date.parse(moment))) this.slider.show(found.moment);
+      this.arrived(found);
+    }
   }
 
   /** What is to be said of the moment that is shown. */

@@ -2,7 +2,7 @@
 // worker tries the plan on its own picture of the site, of now or of a moment of the past.
 
 import { icon } from "../basics/icons.js";
-import { count, el, fill, natural, unjudged } from "../basics/text.js";
+import { count, el, fill, natural, refill, unjudged } from "../basics/text.js";
 import { account, figures } from "./account.js";
 import { Asking } from "./asking.js";
 import { outcomeOf } from "./outcome.js";
@@ -24,7 +24,7 @@ export class WhatIf {
     this.offered = false;
     this.what = el("select", { "aria-label": "What happens", "data-key": "what", on: { change: () => this.#offerNames() } }, PLANS.map((plan, at) => el("option", { value: at }, nameOf(plan))));
     this.names = el("datalist", { id: "whatif-names" });
-    this.name = el("input", { list: "whatif-names", "aria-label": "Which", placeholder: "name", required: true, autocomplete: "off", spellcheck: "false" });
+    this.name = el("input", { list: "whatif-names", "aria-label": "Which", "data-key": "name", placeholder: "name", required: true, autocomplete: "off", spellcheck: "false" });
     this.#asking = new Asking({ scene, site, draw: () => this.draw() });
   }
 
@@ -47,18 +47,17 @@ export class WhatIf {
     };
     const { busy, error } = this.#asking;
     const when = this.scene().moment === null ? "" : " Plans are tried on the site as it was at the moment that the slider shows.";
-    fill(
-      this.root,
+    refill(this.root, () => [
       el("p", { class: "note" }, `Simulate what a failure, a drain or maintenance would do. It is worked out on a copy; nothing is changed.${when}`),
-      el("form", { class: "try", on: { submit } }, this.what, this.name, this.names, el("button", { class: "act" }, icon("play"), "Simulate")),
+      el("form", { class: "try", on: { submit } }, this.what, this.name, this.names, el("button", { class: "act", "data-key": "simulate" }, icon("play"), "Simulate")),
       busy && el("p", { class: "note", role: "status" }, busy),
       error && el("p", { class: "note bad", role: "alert" }, error),
       this.scene().hosts.size > 0 && [
         el("h2", { class: "sub" }, "Which host's failure would hurt most?"),
-        el("button", { type: "button", class: "more", on: { click: () => this.#rank() } }, this.#ranking ? "Simulate again" : "Simulate the failure of each host alone"),
+        el("button", { type: "button", class: "more", "data-key": "rank", on: { click: () => this.#rank() } }, this.#ranking ? "Simulate again" : "Simulate the failure of each host alone"),
         this.#ranking && [this.#ranks(), unjudged(this.#ranking)],
       ],
-    );
+    ]);
   }
 
   /** The plan that is picked. */
@@ -120,7 +119,7 @@ export class WhatIf {
         [each.newFindings.length, "new finding", ""],
       ].filter(([number]) => number);
       const said = hurts.length ? hurts.map(([number, thing, end]) => `${count(number, thing)} ${end}`.trim()).join(", ") : "no pod without a node, no new finding";
-      return el("li", {}, el("button", { type: "button", class: "item", on: { click: () => this.plan(textOf(fails, name)) } },
+      return el("li", {}, el("button", { type: "button", class: "item", "data-key": each.target, on: { click: () => this.plan(textOf(fails, name)) } },
         el("span", { class: "item-head" }, icon("host"), el("b", {}, name), el("small", {}, `${count(each.nodes.length, "node")}, ${count(each.pods, "pod")}`)),
         el("span", { class: hurts.length ? "message hurts" : "message" }, said)));
     }));
