@@ -53,7 +53,7 @@ async def heard(*words: Action, gates: Iterable[Gate] = (), key: str = "prod/sit
 
     resumes = Resumes("prod", accept, topics, topics, None, lambda task: None, gates=gates, wall=lambda: NOON)
     resumes.start()
-    await topics.until(lambda now: len(now.records) == len(words))
+    await topics.until(lambda now: len(now.records) == len({word.id for word in words}))
     await resumes.stop()
     return len(accepted), [msgspec.json.decode(record.value or b"", type=Outcome) for record in topics.records]
 
@@ -87,6 +87,12 @@ async def test_a_word_that_nobody_can_have_given_just_now_is_refused(action: Act
 
 async def test_a_word_holds_for_five_minutes_of_clocks_that_differ() -> None:
     assert (STANDS, (await heard(word("2026-01-01T12:05:00Z")))[0]) == (300.0, 1)
+
+
+async def test_a_word_that_comes_twice_is_followed_once() -> None:
+    one, other = word(number=1), word(number=2)
+    times, answers = await heard(one, one, other)
+    assert (times, [answer.id for answer in answers]) == (2, [one.id, other.id])
 
 
 async def test_more_words_than_a_person_can_give_in_a_minute_lift_nothing() -> None:

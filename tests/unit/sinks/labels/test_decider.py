@@ -96,6 +96,14 @@ def test_a_derived_label_is_removed_where_this_host_has_no_value_and_others_do()
     assert LabelDecider(RACKS).decide(site(n2=("host-2", {KEY: "esx-2"})), now=0.0) == []
 
 
+def test_a_host_that_gets_another_rack_tells_nodes_that_are_as_they_were() -> None:
+    decider, picture = LabelDecider(RACKS), site(n1=("host-1", {KEY: "esx-1", "rack": "r-17"}))
+    assert decider.decide(picture, now=0.0) == []
+    hosts = {**HOSTS, "host-1": Host(name="esx-1", id="host-1", labels={"rack": "r9"})}
+    actions = decider.decide(replace(picture, hosts=hosts), now=1.0)
+    assert ordered(actions) == {"node/n1": {KEY: "esx-1", "rack": "r9"}}
+
+
 def test_a_derived_label_that_no_host_has_is_left_alone_for_it_may_only_be_hidden() -> None:
     hosts = {ref: msgspec.structs.replace(host, labels={}) for ref, host in HOSTS.items()}
     snapshot = replace(site(n2=("host-2", {KEY: "esx-2", "rack": "r-17"})), hosts=hosts)
@@ -212,6 +220,14 @@ def test_a_move_after_ten_quiet_seconds_is_ordered_at_once() -> None:
     decider.decide(site(n1=("host-1", {})), now=0.0)
     assert decider.decide(site(n1=("host-1", {KEY: "esx-1"})), now=1.0) == []
     assert ordered(decider.decide(site(n1=("host-2", {KEY: "esx-1"})), now=11.0)) == {"node/n1": {KEY: "esx-2"}}
+
+
+def test_a_label_that_somebody_sets_back_after_our_write_was_seen_is_ordered_after_ten_seconds() -> None:
+    decider = LabelDecider(HostLabelSettings())
+    decider.decide(site(n1=("host-1", {KEY: "esx-2"})), now=0.0)
+    assert decider.decide(site(n1=("host-1", {KEY: "esx-1"})), now=1.0) == []
+    assert decider.decide(site(n1=("host-1", {KEY: "esx-2"})), now=9.9) == []
+    assert ordered(decider.decide(site(n1=("host-1", {KEY: "esx-2"})), now=10.0)) == {"node/n1": {KEY: "esx-1"}}
 
 
 def test_the_first_label_is_no_move_so_that_a_move_right_after_it_is_ordered_at_once() -> None:

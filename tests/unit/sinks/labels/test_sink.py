@@ -7,6 +7,7 @@ from support.build import a_node
 from support.fakes.kube import FakeKube, Fault, managed_by
 
 from underhost.agents.sinks.kubernetes_writer import KubernetesApiWriter
+from underhost.agents.sinks.labels.managers import foremost
 from underhost.agents.sinks.labels.sink import LabelSink
 from underhost.agents.sinks.orders import order
 from underhost.schemas.records import Action
@@ -109,6 +110,21 @@ async def test_a_label_that_a_person_and_a_controller_have_set_is_the_controller
     assert (outcome.result, outcome.reason) == ("refused", f"label {KEY} belongs to capi-machine")
 
 
+@pytest.mark.parametrize(
+    ("managers", "decides"),
+    [
+        pytest.param(["kubectl", "zone-labeller"], "zone-labeller", id="a controller before a person"),
+        pytest.param(["underhost", "zone-labeller"], "zone-labeller", id="a controller before us"),
+        pytest.param(["capi", "underhost"], "capi", id="whatever they are called"),
+        pytest.param(["underhost", "kubectl"], "kubectl", id="a person before us"),
+        pytest.param(["underhost"], "underhost", id="nobody else"),
+    ],
+)
+def test_whose_a_label_of_several_managers_is(managers: list[str], decides: str) -> None:
+    assert foremost(managers) == decides
+    assert foremost(reversed(managers)) == decides
+
+
 async def test_a_label_that_a_controller_sets_after_the_look_is_not_overwritten(
     kube: FakeKube, writer: KubernetesApiWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,6 +203,8 @@ async def test_what_our_last_write_left_is_written_again_without_a_look(
     assert (outcome.result, outcome.reason) == ("applied", "set rack-")
     assert kube.get("nodes", "n1")["metadata"]["labels"] == {"zone": "a", KEY: "esx-2"}
     assert kube.count("get") == reads
+    _, _, managers = await writer.node_labels("n1")
+    assert managers == {KEY: "underhost"}, "what is not ours does not become ours"
 
 
 async def test_a_command_that_comes_again_is_looked_at_and_not_written(

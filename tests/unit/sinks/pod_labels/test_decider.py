@@ -58,6 +58,7 @@ def test_pods_follow_their_node_to_its_new_host_in_all_labels() -> None:
         pytest.param(site("", db=ON_1), None, id="where its host is not known it is left"),
         pytest.param(replace(site("h2", db=ON_1), hosts={}), None, id="nor one that vSphere has not shown"),
         pytest.param(site("h2", db={RACK: "r1"}), None, id="a pod without the host label is nobody of ours"),
+        pytest.param(site("h2", db={"rack": "r1", "from": KEY}), None, id="nor one whose value is called like it"),
         pytest.param(
             site("h2", a_namespace("shop", **{"underhost.io/host-label": "false"}), db=ON_1),
             None,
@@ -115,6 +116,13 @@ def test_a_host_that_gets_another_rack_tells_its_pods() -> None:
     assert decider.decide(site("h1", db=ON_1), now=0.0) == []
     hosts = [Host(id="h1", name="esx-1", labels={"rack": "r7"}), *HOSTS[1:]]
     assert wanted(decider.decide(site("h1", hosts=hosts, db=ON_1), now=1.0)) == {"pod/shop/db": {RACK: "r7"}}
+
+
+def test_a_pod_bound_with_the_name_of_the_host_that_its_node_has_just_left_is_ordered() -> None:
+    decider, picture = PodLabelDecider(SETTINGS), site("h2")
+    assert decider.decide(picture, now=0.0) == []
+    bound = replace(picture, pods=site("h2", db=ON_1).pods)
+    assert wanted(decider.decide(bound, now=1.0)) == {"pod/shop/db": ON_2}
 
 
 def test_a_vm_that_flaps_costs_its_pods_one_write_and_the_last_host_wins() -> None:
