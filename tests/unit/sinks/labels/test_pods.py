@@ -1,6 +1,7 @@
 """What a binding hands over to its pod: the host and what is derived from it, and never what somebody selects by."""
 
 import gc
+from dataclasses import replace
 from weakref import ref
 
 import pytest
@@ -65,6 +66,20 @@ def test_it_follows_hosts_and_selectors_from_snapshot_to_snapshot() -> None:
         for picture in (site(), site(a_service("shop/db", **{KEY: "x"})), site(host="h3"))
     ]
     assert said == [{KEY: "esx-1.lab"}, {}, {KEY: "fe80--1.ipv6-literal"}]
+
+
+def test_each_of_hosts_selectors_and_namespaces_is_followed_where_all_else_is_as_it_was() -> None:
+    labels, picture = BindingLabels(HostLabelSettings()), site()
+    changes = (
+        picture,
+        replace(picture, services=site(a_service("shop/db", **{KEY: "x"})).services),
+        picture,
+        replace(picture, namespaces=site(a_namespace("shop", **{"underhost.io/host-label": "false"})).namespaces),
+        picture,
+        replace(picture, hosts={"h1": Host(id="h1", name="esx-9.lab")}),
+    )
+    said = [labels.of(one, "shop/db-0", "n1") for one in changes]
+    assert said == [{KEY: "esx-1.lab"}, {}, {KEY: "esx-1.lab"}, {}, {KEY: "esx-1.lab"}, {KEY: "esx-9.lab"}]
 
 
 def test_where_nodes_labels_are_only_observed_pods_are_told_all_the_same() -> None:

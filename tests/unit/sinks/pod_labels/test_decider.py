@@ -111,6 +111,13 @@ def test_once_nobody_selects_by_it_any_more_the_label_is_ordered() -> None:
     assert wanted(decider.decide(site("h2", db={KEY: "esx-1"}), now=20.0)) == {"pod/shop/db": {KEY: "esx-2"}}
 
 
+def test_a_namespace_whose_service_goes_has_its_pods_looked_at_though_they_are_as_they_were() -> None:
+    decider, picture = PodLabelDecider(HostLabelSettings()), site("h2", a_service("shop/web", **{KEY: "x"}), db=ON_1)
+    decider.decide(picture, now=0.0)
+    actions = decider.decide(replace(picture, services={}), now=20.0)
+    assert wanted(actions) == {"pod/shop/db": {KEY: "esx-2"}}
+
+
 def test_a_host_that_gets_another_rack_tells_its_pods() -> None:
     decider = PodLabelDecider(SETTINGS)
     assert decider.decide(site("h1", db=ON_1), now=0.0) == []
