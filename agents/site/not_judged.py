@@ -20,6 +20,7 @@ NO_INVENTORY, NO_HOST, UNKNOWN = "no inventory", "the inventory holds no host", 
 AWAY = "vCenter has lost their hosts"
 """Where their VMs run is what vCenter knew last: HA may have started them elsewhere, and does within seconds."""
 BY_NAMESPACE, NO_NAMESPACES = "InterPodAffinity by namespaceSelector", "there are no namespaces"
+NO_LABELS = "their labels are not known"
 PENDING, NO_NODE, NONE, ANOTHER_SCHEDULER = "pending", "no node", "there are none", "of another scheduler"
 
 
@@ -52,10 +53,14 @@ def hosts_not_judged(snapshot: Snapshot) -> list[NotJudged]:
 
 
 def namespaces_not_judged(snapshot: Snapshot) -> list[NotJudged]:
-    """Where no namespace is known, required terms that select by the labels of namespaces are held against nobody."""
-    if snapshot.namespaces or not any(map(_by_namespace, snapshot.look.affinities)):
+    """Required terms that select by the labels of namespaces are held against no pod whose namespace is not known."""
+    if not any(map(_by_namespace, snapshot.look.affinities)):
         return []
-    return [NotJudged(BY_NAMESPACE, NO_NAMESPACES)]
+    if not snapshot.namespaces:
+        return [NotJudged(BY_NAMESPACE, NO_NAMESPACES)]
+    unknown = {pod.metadata.namespace for pod in _alive(snapshot.pods, None)} - snapshot.namespaces.keys()
+    what = f"{BY_NAMESPACE} on pods of {counted(len(unknown), 'namespace')}"
+    return [NotJudged(what, NO_LABELS)] if unknown else []
 
 
 def _by_namespace(raw: bytes) -> bool:
