@@ -13,7 +13,7 @@ NOTHING = "-"
 def tables(plan: RepairPlan, wide: bool) -> list[Table]:
     """The steps and what stays; with `wide` also the findings that end, and those that are new."""
     known = {one.id: one for one in (*plan.resolved_findings, *plan.left_findings)}
-    about = {id_: f"{one.severity} {one.rule} {one.pod}" for id_, one in known.items()}
+    about = {id_: f"{one.severity} {one.rule} {one.pod or one.node or NOTHING}" for id_, one in known.items()}
     steps = [
         (
             str(step.step),
