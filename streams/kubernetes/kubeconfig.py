@@ -14,13 +14,12 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
-import yaml
 
 from underhost.schemas.errors import InputError, Unreachable
 from underhost.schemas.near import did_you_mean
 from underhost.streams.kubernetes import library
 from underhost.streams.settings.clusters import KubernetesSettings
-from underhost.streams.settings.file import worded
+from underhost.streams.settings.file import parsed
 
 # What kubernetes_asyncio raises beside its own exception, for a file of the wrong shape or a failing plugin.
 _LIBRARY_SLIPS = (OSError, ValueError, TypeError, KeyError, AttributeError, AssertionError, RuntimeError)
@@ -207,11 +206,10 @@ def _context(origin: Origin) -> tuple[str, str]:
     current = ""
     for file in origin.files:
         try:
-            tree = yaml.safe_load(file.read_text(encoding="utf-8"))
+            text = file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"{file}: {getattr(error, 'strerror', None) or 'not a text file'}") from error
-        except yaml.YAMLError as error:
-            raise InputError(f"{file}: not YAML: {worded(error)}") from error
+        tree = parsed(file, text)
         if not isinstance(tree, dict) or not any(isinstance(tree.get(key), list) for key in ("clusters", "contexts")):
             raise InputError(f"{file}: not a kubeconfig")
         for item in tree.get("contexts") or []:

@@ -1,4 +1,4 @@
-"""The configuration file, as a tree.
+"""The configuration file, as a tree; and what is wrong with a file that is no YAML, a kubeconfig too.
 
 In: a path. Out: a mapping, or an InputError that names the file and the line.
 """
@@ -19,14 +19,7 @@ def read(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: not UTF-8 (byte {error.start + 1})") from error
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from error
-    try:
-        tree = yaml.load(text, _OneOfEach)
-    except yaml.YAMLError as error:
-        raise InputError(f"{path}: not YAML: {worded(error)}") from error
-    except RecursionError as error:
-        raise InputError(f"{path}: not YAML: nested too deeply") from error
-    except (LookupError, AttributeError, TypeError, ValueError, OverflowError) as error:  # PyYAML's own, for `!!int ""`
-        raise InputError(f"{path}: not YAML: a value does not fit its tag: {error}") from error
+    tree = parsed(path, text, _OneOfEach)
     if tree is None:
         return {}
     if not isinstance(tree, dict):
@@ -34,15 +27,21 @@ def read(path: Path) -> dict[str, Any]:
     return tree
 
 
-def worded(error: yaml.YAMLError) -> str:
-    """What is wrong with a text and where, in one line without the text itself: it may hold a password."""
-    if isinstance(error, yaml.reader.ReaderError):
-        return f"{error.reason} (character {error.position + 1})"
-    if not isinstance(error, yaml.MarkedYAMLError):
-        return type(error).__name__
-    mark = error.problem_mark or error.context_mark
-    place = f" (line {mark.line + 1}, column {mark.column + 1})" if mark else ""
-    return " ".join(part for part in (error.context, error.problem) if part) + place
+def parsed(path: Path, text: str, loader: type[yaml.SafeLoader] = yaml.SafeLoader) -> Any:
+    """What the text of a file says. Raises InputError with the place, not the line: there may be a secret in it."""
+    try:
+        return yaml.load(text, loader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f" (line {mark.line + 1}, column {mark.column + 1})" if mark else ""
+        said = " ".join(part for part in (error.context, error.problem) if part)
+        raise InputError(f"{path}: not YAML: {said}{place}") from error
+    except yaml.reader.ReaderError as error:
+        raise InputError(f"{path}: not YAML: {error.reason} (character {error.position + 1})") from error
+    except RecursionError as error:
+        raise InputError(f"{path}: not YAML: nested too deeply") from error
+    except (LookupError, AttributeError, TypeError, ValueError, OverflowError) as error:  # PyYAML's own, for `!!int ""`
+        raise InputError(f"{path}: not YAML: a value does not fit its tag: {error}") from error
 
 
 class _OneOfEach(yaml.SafeLoader):

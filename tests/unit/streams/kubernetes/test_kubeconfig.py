@@ -95,6 +95,7 @@ def test_what_is_not_there_is_named(
             "FILE: not YAML: while scanning a quoted scalar found unexpected end of stream (line 1, column 59)",
             id="not YAML beside a token",
         ),
+        pytest.param("[" * 3000, None, "FILE: not YAML: nested too deeply", id="deep"),
         pytest.param("just text", None, "FILE: not a kubeconfig", id="a text file"),
         pytest.param({"kind": "List", "items": []}, None, "FILE: not a kubeconfig", id="a dump"),
         pytest.param(CONFIG, "on", "FILE: no context on; it has one, two; did you mean one?", id="a mistyped context"),
