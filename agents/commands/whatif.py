@@ -59,7 +59,7 @@ def register(app: typer.Typer) -> None:
         uncordon: Annotated[list[str] | None, _step("NODE", "Open it again.", names.nodes)] = None,
         taint: Annotated[list[str] | None, _step("NODE=K=V:EFFECT", "Taint a node; NODE=K:EFFECT- removes.")] = None,
         label: Annotated[list[str] | None, _step("NODE=K=V", "Label a node; NODE=K- removes.")] = None,
-        add: Annotated[list[str] | None, _step("FILE", "Add objects: nodes, manifests, hosts and VMs.")] = None,
+        add: Annotated[list[str] | None, _step("FILE", "Add nodes, manifests, hosts and VMs; - for stdin.")] = None,
         no_ha: NoHaOption = False,
         source: From,
         namespace: Annotated[

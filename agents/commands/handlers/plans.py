@@ -11,6 +11,7 @@ import typer
 from underhost.agents.commands.input.offline import Site, faults_named, full_name, read_site
 from underhost.agents.commands.input.options import Answered, Judged
 from underhost.agents.commands.input.origin import From
+from underhost.agents.commands.input.sources import stdin
 from underhost.agents.commands.output import documents as out
 from underhost.agents.commands.output import errors
 from underhost.agents.commands.output.formats import NEVER, WIDE
@@ -37,7 +38,7 @@ from underhost.schemas.documents import Target, WhatIf
 from underhost.schemas.errors import InputError
 from underhost.schemas.severities import at_or_above
 from underhost.streams.files.objects import Objects
-from underhost.streams.files.reader import load_files
+from underhost.streams.files.reader import STDIN, load_files
 
 
 def drain(nodes: list[str], source: From, answered: Answered, judged: Judged) -> None:
@@ -69,6 +70,8 @@ def whatif(
     given: list[tuple[str, str]], namespace: str | None, ha: bool, source: From, answered: Answered, judged: Judged
 ) -> None:
     """Any steps, as (option, value), in this order."""
+    if [*(source.files or ()), *(text for name, text in given if name == "add")].count(STDIN) > 1:
+        raise InputError("stdin: is given twice")
     steps, added = _steps(given, namespace, ha)
     _answer(read_site(source, judged, manifests=True), steps, answered, added)
 
@@ -83,7 +86,7 @@ def _steps(given: list[tuple[str, str]], namespace: str | None, ha: bool) -> tup
             continue
         try:
             if name == "add":
-                added.append(load_files([text]))
+                added.append(load_files([text], stdin=stdin()))
                 steps.append(added_of(added[-1]))
             else:
                 steps.append(parse(name, full_name(text, namespace) if name == "delete" else text, ha=ha))

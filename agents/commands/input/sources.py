@@ -5,7 +5,7 @@ added to it: what is about to be applied can be tried on what is there.
 """
 
 import sys
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from underhost.agents.commands.input.options import label_key
 from underhost.agents.commands.input.origin import From
@@ -34,7 +34,7 @@ def read(given: From) -> Found:
     cluster, a vCenter or a worker is unreachable, refuses, or has no complete picture.
     """
     _check(given)
-    reading = InputReader(sys.stdin.buffer if sys.stdin is not None else None)  # closed by whoever started us
+    reading = InputReader(stdin())
     found = Found(Objects(), joining=Joining(label=given.host_label or ""))
     # Clients of a worker, a cluster and a vCenter take up to a second to import, which files need not wait for.
     if given.server is not None:
@@ -74,6 +74,11 @@ def read(given: From) -> Found:
         told = f"{'hosts.label' if given.host_label is None else '--host-label'} {found.joining.label}"
         raise InputError(f"{told}, and a vSphere inventory: only one of them can say which host a node is on")
     return found._replace(objects=objects)
+
+
+def stdin() -> BinaryIO | None:
+    """Standard input; None where whoever started us has closed it."""
+    return sys.stdin.buffer if sys.stdin is not None else None
 
 
 def _check(given: From) -> None:

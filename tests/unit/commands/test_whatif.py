@@ -238,6 +238,18 @@ def test_names_are_those_that_something_becomes_of():
     ]
 
 
+def test_what_is_added_can_come_from_stdin():
+    words = ["whatif", "-f", DUMP, "--inventory", INVENTORY, "--add", "-", "--drain", "kni-standby"]
+    result = CliRunner().invoke(build(), words, input=STAND_BY)
+    assert result.stdout.splitlines()[0] == "Simulate: add objects, then drain kni-standby; nothing is changed."
+
+
+@pytest.mark.parametrize("words", [["--add", "-", "--add", "-"], ["-f", "-", "--add", "-"]], ids=["added", "read"])
+def test_stdin_is_read_once(words):
+    error = CliRunner().invoke(build(), ["whatif", "-f", DUMP, *words], input=STAND_BY).exception
+    assert str(error) == "stdin: is given twice"
+
+
 def test_wide_adds_budgets_and_what_is_resolved():
     lines = run("drain", "kni-worker3", "-o", "wide").stdout.splitlines()
     assert any(line.startswith("RESOLVED") for line in lines)
