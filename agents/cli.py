@@ -1,7 +1,8 @@
 """The command line's table of contents: every command registers itself here, heavy imports wait until one runs.
 
 Exit codes: 0 as the command's answer, 1 as its answer too (findings, pods left pending), 2 for bad usage, file or
-configuration, 3 for a backend that is unreachable or refuses. Errors are one line on standard error, never a traceback.
+configuration, 3 for a backend that is unreachable or refuses; 130 after Ctrl-C, 141 where nobody reads what is
+printed. Errors are one line on standard error, never a traceback.
 As `kubectl-underhost` on PATH it is kubectl's plugin, and calls itself `kubectl underhost`.
 """
 
@@ -9,6 +10,7 @@ import errno
 import gc
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,8 @@ except KeyboardInterrupt:  # half a second of imports, before `main` can say tha
 PLUGIN = "kubectl underhost"
 COMPLETE = "__complete"
 """Asks what may come next, as kubectl's own completion does: `underhost __complete drain ku`."""
+READER_GONE = 141
+"""As of any program in a pipe: 0 or 1 would be an answer that nobody has read to its end."""
 _GC = (200_000, 20, 20)
 """Objects that are made between two collections: more than a command imports, all of which each would visit."""
 _UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
@@ -50,17 +54,17 @@ def main() -> None:
         command = typer.main.get_command(build(words[0] if words else ""))
         if name == PLUGIN:
             _speak_as_plugin(command)
-        code = command.main(prog_name=name, standalone_mode=False) or 0
+        code = _run(command, name, words)
         progress.end()
         sys.stdout.flush()
     except UnderhostError as error:
         code = say(error)
     except TyperException as error:
         code = _say_usage(error)
-    except (typer.Abort, KeyboardInterrupt):
+    except (typer.Abort, KeyboardInterrupt, EOFError):
         code = 130
     except BrokenPipeError:  # the reader of our output is gone (`| head`): nothing is left to say
-        code = 0
+        code = READER_GONE
         _drop_output()
     except OSError as error:
         if error.errno not in _UNWRITABLE or error.filename is not None:
@@ -70,6 +74,16 @@ def main() -> None:
     finally:
         progress.end()
     sys.exit(code)
+
+
+def _run(command: Any, name: str, words: Sequence[str]) -> int:
+    """Run a command; the exit code. Typer's own `main` ends with 1 where the reader of our output is gone."""
+    try:
+        with command.make_context(name, list(words)) as context:
+            command.invoke(context)
+    except typer.Exit as end:
+        return end.exit_code
+    return 0
 
 
 def program() -> None:

@@ -1,5 +1,6 @@
 """What a person reads who has mistyped something: one line that says what was probably meant, and exit code 2."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -178,6 +179,19 @@ def test_who_interrupts_the_imports_reads_no_traceback() -> None:
     )
     done = subprocess.run([sys.executable, "-c", interrupted], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+@pytest.mark.parametrize(
+    "words", [["config", "schema"], ["check", "-f", SITE], ["--help"]], ids=["much", "a clean site", "help"]
+)
+def test_an_answer_whose_reader_is_gone_is_no_answer(words: list[str]) -> None:
+    """141, as of any program in a pipe: with 0 or 1 a script would take it for clean, or for findings."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-c", "from underhost.agents.cli import program; program()", *words]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, "")
 
 
 def test_who_interrupts_the_building_of_a_command_reads_no_traceback(
