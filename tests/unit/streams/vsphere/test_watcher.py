@@ -553,7 +553,7 @@ async def test_before_the_first_list_a_failed_login_is_raised(fault: Exception) 
 
 
 @pytest.mark.parametrize("fault", [Gone("the view is gone"), Conflict("InvalidArgument: token")], ids=["gone", "late"])
-async def test_a_list_that_vcenter_breaks_off_is_no_answer_which_ends_no_worker_that_has_listed(
+async def test_a_list_that_vcenter_breaks_off_is_no_answer(
     fault: Exception,
 ) -> None:
     vcenter = FakeVCenter()
