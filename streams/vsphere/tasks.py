@@ -34,8 +34,9 @@ class VSphereTasks:
 
         def look(session: Session) -> tuple[bool, str]:
             info = vim.Task(task, session.content.rootFolder._stub).info
-            has_failed = info.state == vim.TaskInfo.State.error and info.error is not None
-            return info.state not in UNDER_WAY, str(translated(session.address, info.error)) if has_failed else ""
+            if info.state == vim.TaskInfo.State.error and info.error is not None:
+                return True, str(translated(session.address, info.error))
+            return info.state not in UNDER_WAY, ""
 
         try:
             is_done, why = await self.asked(look)
