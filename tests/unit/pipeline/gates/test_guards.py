@@ -97,7 +97,7 @@ def test_a_doubt_in_a_marker_stops_every_write_until_a_marker_without_it() -> No
     assert forbidden(guards) == {}
 
 
-def test_a_command_that_comes_while_the_site_stands_still_has_failed_and_the_outcome_says_why() -> None:
+def test_a_command_for_a_site_that_stands_still_fails_and_the_outcome_says_why() -> None:
     sites, guards = a_world()
     mark(sites, "kubernetes", NODES)
     mark(sites, "vsphere", HOSTS, doubt="hosts: 4 of 7 are missing")
@@ -314,7 +314,7 @@ class Doubting(Held):
         return ["hosts: none"]
 
 
-async def test_what_a_source_of_this_process_does_not_believe_stops_writes_before_any_marker() -> None:
+async def test_what_a_source_of_this_process_doubts_stops_writes_before_any_marker() -> None:
     nobody = Nobody()
     sites, settings = a_world()[0], Settings.model_validate({"site": "prod"})
     watchers = Watchers(

@@ -373,7 +373,7 @@ def test_an_eviction_that_the_budget_refuses_is_tried_again_after_five_seconds()
     assert len(town.evicted) == 1
 
 
-def test_the_minute_of_an_eviction_begins_when_it_was_done_and_not_when_it_was_ordered() -> None:
+def test_the_minute_of_an_eviction_begins_when_it_was_done_not_ordered() -> None:
     town = Town("aab", ["h1", "h1", "h2"])
     for name in ("one", "two"):
         town.workload(name, "n1", "n2")

@@ -176,7 +176,7 @@ def test_a_start_up_taint_goes_with_the_order_for_the_labels() -> None:
     assert decider.decide(tainted(site(n1=("host-1", {KEY: "esx-1", "rack": "r-17"})), "other"), now=0.2) == []
 
 
-def test_a_node_whose_taints_cannot_be_read_gets_its_label_and_keeps_no_other_from_its_own() -> None:
+def test_a_node_whose_taints_cannot_be_read_gets_its_label_as_others_do() -> None:
     snapshot = site(n1=("host-1", {}), n2=("host-1", {}))
     spec = msgspec.structs.replace(snapshot.nodes["n1"].spec, taints=msgspec.Raw(b'[{"key": 3}]'))
     nodes = {**snapshot.nodes, "n1": msgspec.structs.replace(snapshot.nodes["n1"], spec=spec)}
@@ -222,7 +222,7 @@ def test_a_move_after_ten_quiet_seconds_is_ordered_at_once() -> None:
     assert ordered(decider.decide(site(n1=("host-2", {KEY: "esx-1"})), now=11.0)) == {"node/n1": {KEY: "esx-2"}}
 
 
-def test_a_label_that_somebody_sets_back_after_our_write_was_seen_is_ordered_after_ten_seconds() -> None:
+def test_a_label_that_somebody_sets_back_after_our_write_waits_ten_seconds() -> None:
     decider = LabelDecider(HostLabelSettings())
     decider.decide(site(n1=("host-1", {KEY: "esx-2"})), now=0.0)
     assert decider.decide(site(n1=("host-1", {KEY: "esx-1"})), now=1.0) == []

@@ -68,7 +68,7 @@ def test_it_follows_hosts_and_selectors_from_snapshot_to_snapshot() -> None:
     assert said == [{KEY: "esx-1.lab"}, {}, {KEY: "fe80--1.ipv6-literal"}]
 
 
-def test_each_of_hosts_selectors_and_namespaces_is_followed_where_all_else_is_as_it_was() -> None:
+def test_hosts_selectors_and_namespaces_are_followed_each_for_itself() -> None:
     labels, picture = BindingLabels(HostLabelSettings()), site()
     changes = (
         picture,

@@ -111,7 +111,7 @@ def test_once_nobody_selects_by_it_any_more_the_label_is_ordered() -> None:
     assert wanted(decider.decide(site("h2", db={KEY: "esx-1"}), now=20.0)) == {"pod/shop/db": {KEY: "esx-2"}}
 
 
-def test_a_namespace_whose_service_goes_has_its_pods_looked_at_though_they_are_as_they_were() -> None:
+def test_where_a_service_goes_pods_are_looked_at_though_they_are_as_they_were() -> None:
     decider, picture = PodLabelDecider(HostLabelSettings()), site("h2", a_service("shop/web", **{KEY: "x"}), db=ON_1)
     decider.decide(picture, now=0.0)
     actions = decider.decide(replace(picture, services={}), now=20.0)
@@ -125,7 +125,7 @@ def test_a_host_that_gets_another_rack_tells_its_pods() -> None:
     assert wanted(decider.decide(site("h1", hosts=hosts, db=ON_1), now=1.0)) == {"pod/shop/db": {RACK: "r7"}}
 
 
-def test_a_pod_bound_with_the_name_of_the_host_that_its_node_has_just_left_is_ordered() -> None:
+def test_a_pod_bound_with_the_host_that_its_node_has_just_left_is_ordered() -> None:
     decider, picture = PodLabelDecider(SETTINGS), site("h2")
     assert decider.decide(picture, now=0.0) == []
     bound = replace(picture, pods=site("h2", db=ON_1).pods)
