@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING
 import typer
 
 from underhost.agents.commands.input.memory import kept
-from underhost.agents.commands.input.options import Among, Judged, label_key, one_of
+from underhost.agents.commands.input.options import Among, Judged, one_of
 from underhost.agents.commands.input.origin import From
 from underhost.agents.commands.input.sources import read
+from underhost.agents.commands.input.values import label_key
 from underhost.agents.commands.output import errors, progress
 from underhost.agents.manifests.written import as_written
 from underhost.agents.schedule.progress import listen

@@ -27,14 +27,6 @@ def one_of(option: str, value: str, allowed: Sequence[str]) -> None:
         raise InputError(f"{option} {value}: one of {known} is expected{did_you_mean(value, allowed)}")
 
 
-def label_key(option: str, value: str) -> None:
-    """Raises InputError unless the API server takes the value as the key of a label."""
-    from underhost.schemas.kubernetes import is_label_key  # heavy: only what takes a key needs it
-
-    if not is_label_key(value):
-        raise InputError(f"{option} {value}: not the key of a label: [PREFIX/]NAME is expected")
-
-
 def output_option(formats: Sequence[str]) -> Any:
     """`-o`, of these formats."""
     return typer.Option(

@@ -7,8 +7,8 @@ added to it: what is about to be applied can be tried on what is there.
 import sys
 from typing import BinaryIO, NamedTuple
 
-from underhost.agents.commands.input.options import label_key
 from underhost.agents.commands.input.origin import From
+from underhost.agents.commands.input.values import label_key
 from underhost.agents.commands.output import progress
 from underhost.agents.site.snapshot import BY_VM, Joining
 from underhost.schemas.errors import InputError

@@ -1,4 +1,5 @@
-"""The values that options and arguments offer to a shell's completion, where we know them all.
+"""The values that options and arguments offer to a shell's completion, where we know them all; and the
+check of those that are keys of labels.
 
 In: the parsed part of a command line. Out: values; the shell's request chooses those that begin right. Names out of a
 site are offered by `names.py`.
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import typer
 
+from underhost.schemas.errors import InputError
 from underhost.schemas.severities import SEVERITIES
 
 Offer = Callable[[typer.Context], list[str]]
@@ -75,3 +77,11 @@ def roles() -> Iterable[str]:
     from underhost.agents.pipeline.roles import ALL  # heavy: only this completion needs it
 
     return ALL
+
+
+def label_key(option: str, value: str) -> None:
+    """Raises InputError unless the API server takes the value as the key of a label."""
+    from underhost.schemas.kubernetes import is_label_key  # heavy: only what takes a key needs it
+
+    if not is_label_key(value):
+        raise InputError(f"{option} {value}: not the key of a label: [PREFIX/]NAME is expected")
