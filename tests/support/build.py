@@ -105,11 +105,11 @@ class Built:
         """Further fields of the metadata."""
         return self.put("metadata", value={**self._object["metadata"], **fields})
 
-    def owned_by(self: B, owner: str, controller: bool = True) -> B:
+    def owned_by(self: B, owner: str) -> B:
         """`owner` is KIND/NAME."""
         kind, _, name = owner.partition("/")
         reference = {"apiVersion": API_VERSIONS.get(kind, "apps/v1"), "kind": kind, "name": name}
-        return self.metadata(ownerReferences=[{**reference, "uid": f"{kind}-{name}", "controller": controller}])
+        return self.metadata(ownerReferences=[{**reference, "uid": f"{kind}-{name}", "controller": True}])
 
     def json(self) -> Json:
         """As the API server has it."""

@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -96,6 +96,6 @@ def answers(audit: Path) -> set[Answer]:
     }
 
 
-def upper(operations: Mapping[str, int] = OPERATIONS) -> dict[str, str]:
+def upper() -> dict[str, str]:
     """The authorizer's word of each operation: `DESCRIBE_CONFIGS` of `DescribeConfigs`."""
-    return {name: re.sub(r"(?<!^)(?=[A-Z])", "_", name).upper() for name in operations}
+    return {name: re.sub(r"(?<!^)(?=[A-Z])", "_", name).upper() for name in OPERATIONS}

@@ -66,9 +66,9 @@ def csi_node(name: str, driver: str = HANDLES, count: int | None = None) -> Json
     }
 
 
-def attachment(name: str, node: str, volume_name: str, driver: str = HANDLES) -> Json:
+def attachment(name: str, node: str, volume_name: str) -> Json:
     """A volume that is attached to a node, whether or not a pod there uses it."""
-    spec = {"attacher": driver, "nodeName": node, "source": {"persistentVolumeName": volume_name}}
+    spec = {"attacher": HANDLES, "nodeName": node, "source": {"persistentVolumeName": volume_name}}
     return {
         "kind": "VolumeAttachment",
         "apiVersion": "storage.k8s.io/v1",

@@ -157,13 +157,13 @@ def _fleet(workers: int) -> tuple[Figure, ...]:
     return (cost,) if workers == 1 else (cost, share)
 
 
-def _pipeline(transport: str, argument: str, limit: str = "") -> Bench:
+def _pipeline(transport: str, argument: str) -> Bench:
     return Bench(
         CHANGES,
         "pipeline",
         f"changes from this worker's sources to findings: 1,000 nodes, 10,000 pods, on {transport}",
         (
-            work(f"changes published, read and judged, {transport}", "changes per second", " a second", limit=limit),
+            work(f"changes published, read and judged, {transport}", "changes per second", " a second"),
             Figure(f"one change to its finding, {transport}, p50", "change to finding p50, ms", " ms"),
             Figure(f"the same, p99, {transport}", "change to finding p99, ms", " ms", most=60),
             Figure(f"memory of that worker, {transport}", "largest memory, MiB", " MiB"),

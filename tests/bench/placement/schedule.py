@@ -10,7 +10,6 @@ every pod (different).
 import json
 import random
 import sys
-import tempfile
 from typing import Any
 
 from bench.placement.timed import placed
@@ -39,10 +38,7 @@ def main() -> None:
         title = f"{nodes} nodes, {workload}"
         document = document_of(nodes, workload)
         [theirs] = upstream.ask(binary, [document], "-bench", "1")
-        with tempfile.NamedTemporaryFile(suffix=".json") as dump:
-            dump.write(document)
-            dump.flush()
-            ours = placed(dump.name)
+        ours = placed(document)
         if ours.placements != theirs["placements"]:
             sys.exit(f"{title}: the placements differ from upstream's")
         print(f"{title}: upstream's loop, s\t{theirs['loop_s'][0]:.1f}")

@@ -1,6 +1,6 @@
 """What `underhost schedule` takes for a file: the whole command, and the loop alone in a fresh process.
 
-In: a file of objects. Out: the least of three runs of each, and the placements. Run as a program, it prints the seconds
+In: a dump of objects. Out: the least of three runs of each, and the placements. Run as a program, it prints the seconds
 of the loop over one file.
 """
 
@@ -28,10 +28,13 @@ class Placed(NamedTuple):
     placements: dict[str, str | None]
 
 
-def placed(path: str) -> Placed:
-    """Place the pending pods of a file, several times."""
-    seconds, memory, placements = min((_whole(path) for _ in range(ROUNDS)), key=lambda one: one[0])
-    return Placed(seconds, min(_loop(path) for _ in range(ROUNDS)), memory, placements)
+def placed(document: bytes) -> Placed:
+    """Place the pending pods of a dump, several times."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as dump:
+        dump.write(document)
+        dump.flush()
+        seconds, memory, placements = min((_whole(dump.name) for _ in range(ROUNDS)), key=lambda one: one[0])
+        return Placed(seconds, min(_loop(dump.name) for _ in range(ROUNDS)), memory, placements)
 
 
 def _whole(path: str) -> tuple[float, float, dict[str, str | None]]:

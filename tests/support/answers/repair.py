@@ -25,15 +25,15 @@ class Price(NamedTuple):
     memory: int
 
 
-def cheapest(puzzle: Puzzle, plan: RepairPlan, steps: int = STEPS) -> Price:
-    """What the best plan of at most so many vMotions costs.
+def cheapest(puzzle: Puzzle, plan: RepairPlan) -> Price:
+    """What the best plan of at most `STEPS` vMotions costs.
 
     Pods are evicted where the vMotions of `plan` leave the VMs: none are made in order that a pod can be evicted.
     """
     lost = [app for app in puzzle.apps if app.misplaced is not None]
     at = {**puzzle.at, **{vm: host for wave in waves(plan) for vm, host in wave}}
     evictable = sum(_is_evictable(puzzle, app, at) for app in lost)
-    left, vmotions, memory = _moves(puzzle, steps)
+    left, vmotions, memory = _moves(puzzle, STEPS)
     return Price(left + len(lost) - evictable, evictable, vmotions, memory)
 
 

@@ -79,14 +79,14 @@ class Brokers(Sequence[KafkaProcess]):
             else:
                 each.start()
 
-    async def in_sync(self, timeout: float = 180) -> None:
+    async def in_sync(self) -> None:
         """Wait until every replica of every topic is in sync, without which losing one more broker stops Kafka.
 
         Each broker is asked: one that has just been resumed knows for a while what was so when it was paused.
         """
         client = AIOKafkaClient(bootstrap_servers=self.address)
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(180):
                 await client.bootstrap()
                 while True:
                     with suppress(KafkaError):  # the others do not show a broker that has just been resumed

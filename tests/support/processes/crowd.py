@@ -43,13 +43,13 @@ def inventory(nodes: Iterable[Object]) -> Object:
     return {"kind": "Inventory", "hosts": [{"name": name, "cluster": "C0"} for name in hosts], "vms": vms}
 
 
-def create(kube: Kube, path: str, bodies: Iterable[Object], at_once: int = AT_ONCE) -> None:
+def create(kube: Kube, path: str, bodies: Iterable[Object]) -> None:
     """POST every body to the path, so many at a time. Fails with the first refusal."""
-    asyncio.run(_create(kube, path, list(bodies), at_once))
+    asyncio.run(_create(kube, path, list(bodies)))
 
 
-async def _create(kube: Kube, path: str, bodies: list[Object], at_once: int) -> None:
-    connector = aiohttp.TCPConnector(limit=at_once, ssl=ssl.create_default_context(cafile=str(kube.ca)))
+async def _create(kube: Kube, path: str, bodies: list[Object]) -> None:
+    connector = aiohttp.TCPConnector(limit=AT_ONCE, ssl=ssl.create_default_context(cafile=str(kube.ca)))
     headers = {"Authorization": f"Bearer {ADMIN_TOKEN}", "User-Agent": "Python-urllib crowd"}
     left = iter(bodies)
     async with aiohttp.ClientSession(connector=connector, headers=headers) as session:
@@ -60,7 +60,7 @@ async def _create(kube: Kube, path: str, bodies: list[Object], at_once: int) -> 
                     assert answer.status == 201, await answer.text()
 
         async with asyncio.TaskGroup() as tasks:
-            for _ in range(at_once):
+            for _ in range(AT_ONCE):
                 tasks.create_task(work())
 
 

@@ -13,14 +13,12 @@ WITHIN = 60.0
 
 
 class Terminal:
-    """Runs a program with this terminal as its screen. `only_errors`: standard output is thrown away."""
+    """Runs a program with this terminal as its screen."""
 
-    def __init__(
-        self, command: Sequence[str | Path], cwd: Path, env: Mapping[str, str] = {}, *, only_errors: bool = False
-    ) -> None:
+    def __init__(self, command: Sequence[str | Path], cwd: Path, env: Mapping[str, str] = {}) -> None:
         self._screen, inside = pty.openpty()
         self.process = subprocess.Popen(
-            command, stdin=inside, stdout=subprocess.DEVNULL if only_errors else inside, stderr=inside, cwd=cwd,
+            command, stdin=inside, stdout=inside, stderr=inside, cwd=cwd,
             env={"PATH": os.environ["PATH"], "TERM": "xterm", "LANG": "C.UTF-8", "HOME": "/nowhere", **env},
             start_new_session=True,
         )  # fmt: skip

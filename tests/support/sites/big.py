@@ -13,13 +13,13 @@ REPLICAS = 25
 MOMENT = "2026-01-05T08:00:00.000Z"
 
 
-def big_site(nodes: int, pods: int, site: str = "prod") -> Snapshot:
+def big_site(nodes: int, pods: int) -> Snapshot:
     """So many nodes and pods, laid out evenly."""
     hosts = {f"host-{at}": _host(at) for at in range(-(-nodes // NODES_PER_HOST))}
     names = [f"worker-{at:04d}" for at in range(nodes)]
     on = {name: f"host-{at // NODES_PER_HOST}" for at, name in enumerate(names)}
     return Snapshot(
-        site=site,
+        site="prod",
         nodes={name: _node(name, at) for at, name in enumerate(names)},
         pods={pod.metadata.namespace + "/" + pod.metadata.name: pod for pod in (_pod(at, names) for at in range(pods))},
         workloads={

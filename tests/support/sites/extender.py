@@ -30,7 +30,7 @@ class FakeSite:
     `unsure_of` is why it says nothing, `defect` what it raises whatever is asked, `performed` what it was told to do.
     """
 
-    def __init__(self, hosts: Mapping[str, str], nodes: Iterable[NodeBuilder] = ()) -> None:
+    def __init__(self, hosts: Mapping[str, str]) -> None:
         """`hosts`: node to ESXi host ("" unknown)."""
         self.rows = SiteState(SITE, topics.SOURCE_TOPICS)
         self.unsure_of: str | None = None
@@ -40,9 +40,8 @@ class FakeSite:
         self.node_hosts: dict[str, NodeHost] = {}
         self.on_their_way = BindingsInFlight()
         self._version = 1000
-        for node in (*(a_node(name) for name in hosts), *nodes):
-            self.put_node(node)
         for node, host in hosts.items():
+            self.put_node(a_node(node))
             self.move(node, host)
 
     def put_node(self, node: NodeBuilder) -> None:

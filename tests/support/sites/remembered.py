@@ -24,6 +24,7 @@ from underhost.schemas.topics import (
 from underhost.streams.derived import rfc3339
 from underhost.streams.ports import Record
 
+SITE = "prod"
 KINDS: tuple[tuple[Topic, str, str], ...] = (
     (NODES, "node", "nodes"),
     (PODS, "pod", "pods"),
@@ -35,8 +36,7 @@ KINDS: tuple[tuple[Topic, str, str], ...] = (
 class RememberedTopics:
     """A TopicReader whose records are of the moments (seconds since 1970) that a test names."""
 
-    def __init__(self, site: str = "prod") -> None:
-        self._site = site
+    def __init__(self) -> None:
         self._records: list[Record] = []
         self._held: dict[tuple[str, str], bytes] = {}
 
@@ -52,15 +52,15 @@ class RememberedTopics:
                     self._write(topic, key, written.get(key), at)
         for topic in (*KUBERNETES_TOPICS, *VSPHERE_TOPICS) if first else ():
             source = "kubernetes" if topic in KUBERNETES_TOPICS else "vsphere"
-            self._write(topic, listed_key(self._site, source), encode(Listed(1, 0)), at)
+            self._write(topic, listed_key(SITE, source), encode(Listed(1, 0)), at)
 
     def finding(self, event: FindingEvent, at: float) -> None:
         """A finding was published; a resolved one is followed by its tombstone."""
         moment = rfc3339(at)
         told = msgspec.structs.replace(event, updated_at=moment, first_seen=moment)
-        self._write(VIOLATIONS, finding_key(self._site, event.id), msgspec.json.encode(told), at)
+        self._write(VIOLATIONS, finding_key(SITE, event.id), msgspec.json.encode(told), at)
         if event.state == RESOLVED:
-            self._write(VIOLATIONS, finding_key(self._site, event.id), None, at)
+            self._write(VIOLATIONS, finding_key(SITE, event.id), None, at)
 
     def add(self, *records: Record) -> None:
         """These, as they are."""
@@ -68,7 +68,7 @@ class RememberedTopics:
 
     def _key(self, kind: str, name: str) -> str:
         namespace, _, rest = name.rpartition("/")
-        return object_key(self._site, kind, rest, namespace)
+        return object_key(SITE, kind, rest, namespace)
 
     def _write(self, topic: Topic, key: str, value: bytes | None, at: float) -> None:
         offset = sum(record.topic == topic.name for record in self._records)

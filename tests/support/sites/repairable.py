@@ -64,16 +64,16 @@ ALLOCATABLE = [raw({"cpu": cpu, "memory": "8Gi", "pods": "110"}) for cpu in ("1"
 TAINTS = [raw([])] * 8 + [raw([{"key": "k", "value": "v", "effect": effect}]) for effect in ("NoSchedule", "NoExecute")]
 
 
-def a_cluster(seed: int, *, most_nodes: int = 6, most_pods: int = 9) -> Snapshot:
+def a_cluster(seed: int) -> Snapshot:
     """Running replicas of three applications, some without an owner, on nodes of up to four hosts."""
     dice = random.Random(seed)
-    names = [f"n{number}" for number in range(dice.randint(2, most_nodes))]
+    names = [f"n{number}" for number in range(dice.randint(2, 6))]
     nodes = {name: _node(dice, name) for name in names}
     known = dice.random() < 0.8
     placed = {name: dice.choice(["h1", "h2", "h3", "h4", ""]) for name in names} if known else {}
     templates = {app: [_template(dice) for _ in range(2)] for app in APPS}
     pods = {}
-    for number in range(dice.randint(1, most_pods)):
+    for number in range(dice.randint(1, 9)):
         pod = _pod(dice, f"p{number}", dice.choice(names), templates)
         pods[f"shop/p{number}"] = pod
     return Snapshot(

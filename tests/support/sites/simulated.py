@@ -53,16 +53,16 @@ class MemoryTopics:
         return found
 
 
-async def turns(count: int = 20) -> None:
+async def turns() -> None:
     """Let the other tasks run until they wait again."""
-    for _ in range(count):
+    for _ in range(20):
         await asyncio.sleep(0)
 
 
 @asynccontextmanager
-async def watched(site: SimulatedSite, topics: MemoryTopics, name: str = "demo") -> AsyncIterator[list[Source]]:
+async def watched(site: SimulatedSite, topics: MemoryTopics) -> AsyncIterator[list[Source]]:
     """Run both sources of the site; they have listed when this is entered."""
-    sources = list(site.sources(name, topics, topics))
+    sources = list(site.sources("demo", topics, topics))
     tasks = [asyncio.create_task(source.run()) for source in sources]
     await turns()
     try:

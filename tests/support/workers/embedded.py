@@ -61,11 +61,9 @@ async def running(app: faust.App) -> AsyncIterator[faust.App]:
 
 
 @asynccontextmanager
-async def a_publisher(
-    path: Path, partitions: int = 4, *, keep_unreadable: bool = False
-) -> AsyncIterator[FaustPublisher]:
+async def a_publisher(path: Path, *, keep_unreadable: bool = False) -> AsyncIterator[FaustPublisher]:
     """A publisher through the producer of an app that has no agents and no consumer."""
-    app = an_app(path, partitions=partitions)
+    app = an_app(path)
     app.keep_unreadable = keep_unreadable
     try:
         yield FaustPublisher(app)

@@ -49,9 +49,9 @@ class Soak:
         samples: (monotonic seconds, gauges). changes: of pods so far.
     """
 
-    def __init__(self, api: Api, vcenter: VCenter, nodes: list[str], worker: "Serving", seed: int = 0) -> None:
+    def __init__(self, api: Api, vcenter: VCenter, nodes: list[str], worker: "Serving") -> None:
         self._api, self._vcenter, self._nodes, self._worker = api, vcenter, nodes, worker
-        self._dice = random.Random(seed)
+        self._dice = random.Random(0)
         self._pods = {number: 0 for number in range(APPS * REPLICAS)}
         self.samples: list[tuple[float, dict[str, float]]] = []
         self.changes = 0
