@@ -16,7 +16,7 @@ from underhost.agents.compiled.model import Model
 from underhost.agents.drs.cliques import bits
 from underhost.agents.drs.vm_graph import Concerns, VmGraph, vm_graphs
 from underhost.agents.site.snapshot import Snapshot
-from underhost.agents.whatif.hosts import MHZ_OF_A_VCPU, kept_free, lacks
+from underhost.agents.whatif.hosts import MHZ_OF_A_VCPU, VmReach, kept_free
 from underhost.schemas.vsphere import (
     AFFINITY,
     ANTI_AFFINITY,
@@ -348,15 +348,9 @@ def _blind(
     hosts: Sequence[Host], vms: Sequence[Vm], at: Sequence[int], ours: Iterable[int]
 ) -> dict[tuple[int, int], str]:
     """Where a host is known to lack what a VM uses; of a host that names nothing nobody knows."""
-    by_reach: defaultdict[tuple[tuple[str, ...], tuple[str, ...]], list[int]] = defaultdict(list)
-    for number in ours:
-        by_reach[tuple(vms[number].datastores), tuple(vms[number].networks)].append(number)
-    found: dict[tuple[int, int], str] = {}
-    for members in by_reach.values():
-        for position, host in enumerate(hosts):
-            if lack := lacks(vms[members[0]], host):
-                found.update(((number, position), lack) for number in members if at[number] != position)
-    return found
+    reach, position = VmReach(hosts), {host.ref: place for place, host in enumerate(hosts)}
+    found = ((number, position[ref], lack) for number in ours for ref, lack in reach.lacking(vms[number]).items())
+    return {(number, place): lack for number, place, lack in found if place != at[number]}
 
 
 class Loads:

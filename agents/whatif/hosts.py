@@ -27,8 +27,23 @@ def kept_free(cluster: Cluster | None) -> frozenset[str]:
     return frozenset(admission.failover_hosts) if admission is not None else frozenset()
 
 
-def lacks(vm: Vm, host: Host) -> str:
-    """What the host is known to lack of what the VM uses, "" where that is nothing: many hosts name nothing."""
+class VmReach:
+    """What each of some hosts lacks of what a VM uses; most VMs of a cluster use the same."""
+
+    def __init__(self, hosts: Iterable[Host]) -> None:
+        self._hosts = list(hosts)
+        self._known: dict[tuple[tuple[str, ...], tuple[str, ...]], dict[str, str]] = {}
+
+    def lacking(self, vm: Vm) -> Mapping[str, str]:
+        """By the reference of a host that lacks something, what that is; of one that names nothing nobody knows."""
+        uses = tuple(vm.datastores), tuple(vm.networks)
+        if uses not in self._known:
+            found = {host.ref: _lack(vm, host) for host in self._hosts}
+            self._known[uses] = {ref: lack for ref, lack in found.items() if lack}
+        return self._known[uses]
+
+
+def _lack(vm: Vm, host: Host) -> str:
     kinds = (("datastore", vm.datastores, host.datastores), ("network", vm.networks, host.networks))
     return next((f"{what} {name}" for what, used, there in kinds for name in used if there and name not in there), "")
 
@@ -52,6 +67,7 @@ class Hosts:
             if place is not None and vm.power != "off":
                 self.on[place].append(vm)
                 self._put(vm, place, 1)
+        self._reach = VmReach(snapshot.hosts.values())
         self._rules: defaultdict[str, list[DrsRule]] = defaultdict(list)
         for rule in snapshot.rules.values():
             for vm_ref in rule.vms if rule.enabled else ():
@@ -101,10 +117,11 @@ class Hosts:
     def _best(self, vm: Vm, source: str, soft: bool, mates: Sequence[Vm]) -> str | None:
         hosts, clusters = self._snapshot.hosts, self._snapshot.clusters
         free = frozenset[str]() if soft else kept_free(clusters.get(hosts[source].cluster))
+        barred = {source, *free, *self._reach.lacking(vm)}
         found: list[tuple[int, int, bool, float, int, str, str]] = []
         for ref in self._of_cluster[hosts[source].cluster]:
             host = hosts[ref]
-            if ref == source or ref in free or host.state != CONNECTED or lacks(vm, host) or not self._fit([vm], ref):
+            if ref in barred or host.state != CONNECTED or not self._fit([vm], ref):
                 continue
             apart, near = self._broken(vm, ref)
             if any(rule.mandatory for rule in (*apart, *near)) or (apart and not soft):

@@ -7,7 +7,7 @@ here (`_Cluster`); the evaluator judges the site after each wave, as it judges e
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import combinations, zip_longest
 from typing import NamedTuple
@@ -23,7 +23,7 @@ from underhost.agents.evaluate.tables import FindingSet
 from underhost.agents.schedule.progress import told
 from underhost.agents.site.not_judged import counted
 from underhost.agents.site.snapshot import Options, Snapshot
-from underhost.agents.whatif.hosts import MHZ_OF_A_VCPU, Hosts, kept_free, lacks
+from underhost.agents.whatif.hosts import MHZ_OF_A_VCPU, Hosts, VmReach, kept_free
 from underhost.agents.whatif.outcome import Before
 from underhost.agents.whatif.rolling import Places, RollingCase, Unit, Wave, hindered, least_waves, rolling
 from underhost.agents.whatif.world import World
@@ -31,7 +31,7 @@ from underhost.schemas.documents import BlockedHost, MaintenancePlan, Maintenanc
 from underhost.schemas.errors import InputError
 from underhost.schemas.near import did_you_mean
 from underhost.schemas.records import Finding
-from underhost.schemas.vsphere import AFFINITY, ANTI_AFFINITY, CONNECTED, DISCONNECTED, MAINTENANCE, VM_HOST, Host, Vm
+from underhost.schemas.vsphere import AFFINITY, ANTI_AFFINITY, CONNECTED, DISCONNECTED, MAINTENANCE, VM_HOST, Vm
 
 NO_ROOM, RULES = "no other host of its cluster has room", "rules or quorums keep it from every host that has room"
 HELD = "a device of its host, or a datastore or network that no other host reaches, holds it there"
@@ -204,8 +204,8 @@ class _Cluster:
         groups = _groups(on, parts.links)
         at = {vm: position for position, group in enumerate(groups) for vm in group}
         usable = {ref: host for ref, host in sorted(hosts.items()) if host.state == CONNECTED}
-        reach = _Reach(usable)
-        units = [_unit(parts, [on[vm][0] for vm in group], at, reach) for group in groups]
+        reach = VmReach(usable.values())
+        units = [_unit(parts, [on[vm][0] for vm in group], at, usable.keys(), reach) for group in groups]
         self._places: Places = tuple(on[group[0]][1] for group in groups)
         self._case = RollingCase(
             units=units,
@@ -257,35 +257,19 @@ def _why(unit: Unit, host: str, *, has_room: bool) -> str:
     return RULES if has_room else NO_ROOM
 
 
-class _Reach:
-    """The hosts that a VM can run on by what it uses; most VMs of a cluster use the same."""
-
-    def __init__(self, hosts: Mapping[str, Host]) -> None:
-        self._hosts = hosts
-        self._known: dict[tuple[tuple[str, ...], tuple[str, ...]], frozenset[str]] = {}
-
-    def of(self, vm: Vm) -> frozenset[str]:
-        """Those hosts; none where it has a device of its own."""
-        if vm.pinned:
-            return frozenset()
-        uses = tuple(vm.datastores), tuple(vm.networks)
-        if uses not in self._known:
-            self._known[uses] = frozenset(ref for ref, host in self._hosts.items() if not lacks(vm, host))
-        return self._known[uses]
-
-
-def _unit(parts: _Parts, vms: Sequence[Vm], at: Mapping[str, int], reach: _Reach) -> Unit:
+def _unit(parts: _Parts, vms: Sequence[Vm], at: Mapping[str, int], usable: Set[str], reach: VmReach) -> Unit:
     apart = {at[other] for vm in vms for other in parts.apart.get(vm.ref, ()) if other in at}
     counts: Counter[int] = Counter()
     for vm in vms:
         counts.update(parts.counts.get(vm.ref, {}))
     bound = [parts.bound[vm.ref] for vm in vms if vm.ref in parts.bound]
+    lacking = {ref for vm in vms for ref in reach.lacking(vm)}
     return Unit(
         vms=tuple(vm.ref for vm in vms),
         memory=sum(vm.memory_mib for vm in vms),
         cycles=sum(vm.cpus for vm in vms) * MHZ_OF_A_VCPU,
         apart=frozenset(apart - {at[vm.ref] for vm in vms}),
         counts=tuple(sorted(counts.items())),
-        reach=frozenset.intersection(*(reach.of(vm) for vm in vms)),
+        reach=frozenset() if any(vm.pinned for vm in vms) else frozenset(usable - lacking),
         bound=frozenset.intersection(*bound) if bound else None,
     )
