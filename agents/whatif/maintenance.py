@@ -230,7 +230,7 @@ class _Cluster:
         found = []
         for host in self.plan.left:
             stuck = hindered(self._case, self._places, host)
-            whys = [(_why(unit, host, has_room=room), unit) for unit, room in stuck]
+            whys = [(_why(unit, host, self._case.memory.keys(), has_room=room), unit) for unit, room in stuck]
             for why in (NO_ROOM, RULES, HELD):
                 vms = sorted(snapshot.vms[vm].name for said, unit in whys if said == why for vm in unit.vms)
                 if vms:
@@ -250,9 +250,9 @@ def _groups(on: Mapping[str, tuple[Vm, str]], links: Iterable[tuple[str, str]]) 
     return [[names[at] for at in group] for group in found]
 
 
-def _why(unit: Unit, host: str, *, has_room: bool) -> str:
+def _why(unit: Unit, host: str, usable: Set[str], *, has_room: bool) -> str:
     """Why no other host takes the unit."""
-    if unit.reach <= {host}:
+    if unit.reach <= {host} and not usable <= {host}:
         return HELD
     return RULES if has_room else NO_ROOM
 

@@ -140,8 +140,8 @@ class UnderhostApp(faust.App):  # type: ignore[misc]
 def broker_url(kafka: KafkaSettings) -> str:
     """Faust's URL of the broker: Apache Kafka where bootstrap servers are given, else the embedded log's file."""
     if kafka.bootstrap_servers:
-        servers = [server.strip() for server in kafka.bootstrap_servers.split(",") if server.strip()]
-        return ";".join(server if "://" in server else f"kafka://{server}" for server in servers)
+        servers = map(str.strip, kafka.bootstrap_servers.split(","))
+        return ";".join(f"kafka://{server}" for server in servers if server)
     register()
     return embedded_url(kafka.embedded, kafka.durability)
 

@@ -53,7 +53,7 @@ LISTED_ALL = [sent(topic, listed_key(SITE, "kubernetes"), Listed(1, 0), 55) for 
 
 async def past_of(*records: Record, budget: int | None = None) -> SiteHistory:
     """The past that these records tell, after a first list 55 minutes ago."""
-    topics = RememberedTopics(SITE)
+    topics = RememberedTopics()
     topics.add(*LISTED_ALL, *records)
     return await SiteHistory.read(topics, SITE, budget=budget)  # type: ignore[arg-type]
 

@@ -54,7 +54,7 @@ async def refusal(given: VSphereSettings) -> str:
 async def test_whoever_logs_in_a_refused_password_is_tried_once(server: FakeSoap, file: Path) -> None:
     given = settings(server, file)
     said = [await refusal(given) for _ in range(3)]
-    for kept in (KeptSession(given), KeptSession(given)):
+    for kept in (KeptSession(given, connect), KeptSession(given, connect)):
         with pytest.raises(Refused, match="wrong user name or password"):
             await kept.use(nothing)
     wrong = f"vCenter {(server.settings.url or '')[7:-4]}: wrong user name or password"
