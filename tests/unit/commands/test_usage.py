@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.command_line import run
 
 from underhost.agents import cli
 from underhost.schemas.near import near
@@ -125,13 +126,6 @@ MISTYPED = [
 ]  # fmt: skip
 
 
-def run(monkeypatch: pytest.MonkeyPatch, *words: str, program: str = "/usr/bin/underhost") -> object:
-    monkeypatch.setattr(sys, "argv", [program, *words])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    return ended.value.code
-
-
 @pytest.mark.parametrize(("words", "line"), MISTYPED)
 def test_one_line_says_what_was_meant(
     words: list[str], line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -162,7 +156,6 @@ def test_topics_and_scenarios_are_suggested_too(
 def test_a_short_option_takes_its_value_as_those_of_kubectl_do(
     words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(cli.os, "_exit", sys.exit)
     assert run(monkeypatch, *words) == 0
     assert capsys.readouterr().out == "-n shop pod/db-2\n"
 
@@ -209,7 +202,6 @@ def test_who_interrupts_the_building_of_a_command_reads_no_traceback(
 def test_a_namespace_that_is_not_there_is_a_fault(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
-    monkeypatch.setattr(cli.os, "_exit", sys.exit)  # a command that has read a site ends the process at once
     assert run(monkeypatch, command, "-n", "shpo", "-f", SITE) == 2
     assert capsys.readouterr() == ("", "error: namespace shpo is not there; did you mean shop?\n")
 
@@ -217,7 +209,6 @@ def test_a_namespace_that_is_not_there_is_a_fault(
 def test_a_namespace_without_pods_is_told(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(cli.os, "_exit", sys.exit)
     empty = tmp_path / "empty.json"
     empty.write_text('{"kind": "Namespace", "metadata": {"name": "empty"}}')
     assert run(monkeypatch, "check", "-n", "empty", "-f", SITE, "-f", str(empty)) == 0
@@ -252,7 +243,6 @@ def test_an_input_with_nothing_to_judge_is_a_fault(
 ) -> None:
     file = tmp_path / "input.json"
     file.write_text(content)
-    monkeypatch.setattr(cli.os, "_exit", sys.exit)
     assert run(monkeypatch, command, "-f", str(file)) == 2
     said = capsys.readouterr()
     assert (said.out, said.err.splitlines()[-1]) == ("", f"error: {fault.format(file=file)}")
@@ -263,7 +253,6 @@ def test_what_a_note_repeats_of_a_file_cannot_harm_a_terminal(
 ) -> None:
     file = tmp_path / "input.json"
     file.write_text('{"kind": "\\u001b[31mThing", "apiVersion": "x/v1", "metadata": {"name": "n"}}')
-    monkeypatch.setattr(cli.os, "_exit", sys.exit)
     assert run(monkeypatch, "check", "-f", SITE, "-f", str(file)) == 0
     assert capsys.readouterr().err == "note: ignored, no rule reads them: 1 ?[31mThing\n"
 

@@ -1,11 +1,9 @@
 """A value that an option cannot have is refused in one line that names the option: it is not taken for an answer."""
 
-import sys
 from pathlib import Path
 
 import pytest
-
-from underhost.agents import cli
+from support.command_line import run
 
 ROOT = Path(__file__).parents[3]
 SITE = ["-f", str(ROOT / "docs/examples/cluster.yaml")]
@@ -43,14 +41,6 @@ WRONG = [
         id="a port that there is not",
     ),
 ]
-
-
-def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> object:
-    monkeypatch.setattr(cli.os, "_exit", sys.exit)  # a command that has read a site ends the process at once
-    monkeypatch.setattr(sys, "argv", ["/usr/bin/underhost", *words])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    return ended.value.code
 
 
 @pytest.mark.parametrize(("words", "line"), WRONG)
