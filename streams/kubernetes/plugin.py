@@ -6,24 +6,33 @@ the process behind where the wait is given up: of a plugin that waits for somebo
 
 import asyncio
 import json
+import os
+import signal
 import sys
+from contextlib import suppress
 from typing import Any
 
 
 async def run(provider: Any, previous_response: str | None = None) -> Any:
     """In the place of `ExecProvider.run`. Raises RuntimeError where the plugin fails, OSError where it is not there."""
-    spec = {"interactive": sys.stdout.isatty()} | ({"response": previous_response} if previous_response else {})
+    interactive = sys.stdout.isatty()
+    spec = {"interactive": interactive} | ({"response": previous_response} if previous_response else {})
     asked = {"apiVersion": provider.api_version, "kind": "ExecCredential", "spec": spec}
     process = await asyncio.create_subprocess_exec(
         *provider.args,
         env={**provider.env, "KUBERNETES_EXEC_INFO": json.dumps(asked)},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
+        start_new_session=not interactive,  # one that may ask somebody keeps its terminal
     )
     try:
         stdout, stderr = await process.communicate()
     except asyncio.CancelledError:
-        process.kill()
+        if not interactive:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # a wrapper's own child as well
+        # Kills it, and lets go of the pipes: asyncio takes no process for ended while a child of it holds one.
+        process._transport.close()  # type: ignore[attr-defined]
         await process.wait()
         raise
     if process.returncode:

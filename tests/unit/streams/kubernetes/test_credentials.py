@@ -117,6 +117,23 @@ async def test_a_plugin_that_gives_no_answer_ends_with_whoever_waits_for_it(tmp_
         os.kill(pid, 0)
 
 
+async def test_what_a_plugin_has_begun_ends_with_it_and_is_not_waited_for(tmp_path: Path) -> None:
+    """A wrapper's own child held the pipes: the start, and whoever met a token that had ended, waited as long as it."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    wrapper = f"exec 3> {pipe}; echo up >&3; sleep 60; echo"
+    plugin = {"apiVersion": "v1", "command": "sh", "args": ["-c", wrapper]}
+    loading = asyncio.create_task(
+        load(Origin((written(tmp_path, {"server": "https://kube.example"}, {"exec": plugin}),), None))
+    )
+    with await asyncio.to_thread(pipe.open) as held:
+        assert await asyncio.to_thread(held.readline) == "up\n"
+        async with asyncio.timeout(20):
+            loading.cancel()
+            await asyncio.gather(loading, return_exceptions=True)
+        assert await asyncio.to_thread(held.read) == ""  # wrapper and child are gone: nobody holds the other end
+
+
 @pytest.mark.parametrize("method", ["GET", "PATCH"])
 async def test_what_met_an_ended_token_is_asked_once_more_with_the_new_one(
     method: str, kube: FakeKube, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
