@@ -91,7 +91,7 @@ class KubernetesClient:
         self._api = api
         self._in_use: Counter[Any] = Counter()
         self._exchange: Exchange | None = None
-        self._renewing = asyncio.Lock()
+        self._renewal: asyncio.Task[None] | None = None
         self._renewed = -RENEW_INTERVAL
 
     async def __aenter__(self) -> "KubernetesClient":
@@ -102,6 +102,9 @@ class KubernetesClient:
 
     async def close(self) -> None:
         """Close the connections. No request may be under way: with aiohttp it would wait for ever."""
+        if self._renewal is not None:
+            self._renewal.cancel()
+            await asyncio.wait([self._renewal])
         for api in {self._api, *self._in_use}:
             await api.close()
 
@@ -222,21 +225,30 @@ class KubernetesClient:
         return Unreachable(f"{self.server}: {' '.join(why.split())}")
 
     async def _renew(self, refused: Any) -> None:
-        """Read the credentials again; where that fails the old ones stay, and the caller gets the 401."""
-        async with self._renewing:
-            if self._api is not refused or time.monotonic() - self._renewed < RENEW_INTERVAL:
+        """Read the credentials again; where that fails the old ones stay, and the caller gets the 401.
+
+        It goes on where who asked for it gives up: a lease waits for less time than a plugin may take.
+        """
+        if self._api is not refused:
+            return
+        if self._renewal is None or self._renewal.done():
+            if time.monotonic() - self._renewed < RENEW_INTERVAL:
                 return
             self._renewed = time.monotonic()
-            try:
-                fresh = await asyncio.wait_for(kubeconfig.load(self.origin), PROBE_TIMEOUT)
-            except (UnderhostError, TimeoutError) as error:
-                reason = str(error) or "the credentials' plugin gives no answer"
-                log.warning("credentials not read again", server=self.server, reason=reason)
-                return
-            # The old session is closed when its last watch ends: closed now, its readers would hang in aiohttp.
-            stale, self._api = self._api, fresh
-            if not self._in_use[stale]:
-                await stale.close()
+            self._renewal = asyncio.create_task(self._read_again(), name="credentials")
+        await asyncio.shield(self._renewal)
+
+    async def _read_again(self) -> None:
+        try:
+            fresh = await asyncio.wait_for(kubeconfig.load(self.origin), PROBE_TIMEOUT)
+        except (UnderhostError, TimeoutError) as error:
+            reason = str(error) or "the credentials' plugin gives no answer"
+            log.warning("credentials not read again", server=self.server, reason=reason)
+            return
+        # The old session is closed when its last watch ends: closed now, its readers would hang in aiohttp.
+        stale, self._api = self._api, fresh
+        if not self._in_use[stale]:
+            await stale.close()
 
 
 class _Access:

@@ -20,7 +20,7 @@ from support.processes.authority import Authority
 
 from underhost.schemas.errors import Refused, Unreachable
 from underhost.streams.kubernetes import client as module
-from underhost.streams.kubernetes.client import connect
+from underhost.streams.kubernetes.client import KubernetesClient, connect
 from underhost.streams.kubernetes.kubeconfig import Origin, load
 from underhost.streams.settings.clusters import KubernetesSettings
 
@@ -132,6 +132,46 @@ async def test_what_a_plugin_has_begun_ends_with_it_and_is_not_waited_for(tmp_pa
             loading.cancel()
             await asyncio.gather(loading, return_exceptions=True)
         assert await asyncio.to_thread(held.read) == ""  # wrapper and child are gone: nobody holds the other end
+
+
+@asynccontextmanager
+async def given_up(kube: FakeKube, folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[KubernetesClient]:
+    """A client whose token has ended; whoever met that has given up, and the plugin answers once `answer` is there."""
+    wait = f"until test -e {folder}/answer; do sleep 0.1; done; cat {folder}/answer"
+    plugin = {"apiVersion": "v1", "command": "sh", "args": ["-c", f"exec 3> {folder}/pipe; echo up >&3; {wait}"]}
+    os.mkfifo(folder / "pipe")
+    kube.seed("nodes", a_node("n1"))
+    monkeypatch.setattr(module, "RENEW_INTERVAL", 0.0)
+    async with await connect(kube.settings(folder, token="first")) as client:
+        kube.token = "second"
+        written(folder, {"server": kube.url}, {"exec": plugin})
+        call = asyncio.create_task(client.call("GET", NODE))
+        with await asyncio.to_thread((folder / "pipe").open) as pipe:
+            await asyncio.to_thread(pipe.readline)
+            monkeypatch.setattr(module, "RENEW_INTERVAL", 60.0)
+            call.cancel()
+            await asyncio.gather(call, return_exceptions=True)
+            yield client
+            await client.close()
+            assert await asyncio.to_thread(pipe.read) == ""  # the plugin has ended
+
+
+async def test_credentials_are_renewed_though_whoever_met_the_401_gives_up(
+    kube: FakeKube, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lease waits for 5 s: a plugin that takes longer was ended each time, and nobody had credentials any more."""
+    async with given_up(kube, tmp_path, monkeypatch) as client:
+        answer = {"apiVersion": "v1", "kind": "ExecCredential", "status": {"token": "second"}}
+        (tmp_path / "written").write_text(json.dumps(answer))
+        (tmp_path / "written").rename(tmp_path / "answer")
+        assert json.loads(await client.call("GET", NODE))["metadata"]["name"] == "n1"
+
+
+async def test_a_client_that_is_closed_ends_the_plugin_that_it_still_runs(
+    kube: FakeKube, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with given_up(kube, tmp_path, monkeypatch):
+        pass
 
 
 @pytest.mark.parametrize("method", ["GET", "PATCH"])
