@@ -99,7 +99,10 @@ async def load(origin: Origin) -> Any:
     except (config_module.ConfigException, *_LIBRARY_SLIPS) as error:
         raise InputError(_why_not(origin, error)) from error
     _check_server(origin, configuration.host)
-    _clean_token(origin, configuration.api_key)
+    try:
+        configuration.api_key = {name: _clean_token(value) for name, value in configuration.api_key.items()}
+    except ValueError as error:
+        raise InputError(f"{origin}: {error}") from error
     configuration.connection_pool_maxsize = CONNECTIONS
     configuration.disable_strict_ssl_verification = True  # as `authorities.trusted_by`
     try:
@@ -115,6 +118,8 @@ async def authorize(api: Any, headers: dict[str, str]) -> None:
     """
     try:
         await api.update_params_for_auth(headers, [], ["BearerToken"])
+        if (user := headers.get("authorization")) is not None:
+            headers["authorization"] = _clean_token(user)
     except (library.load()[0].ConfigException, OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or _one_line(error)
         raise Unreachable(f"{api.configuration.host}: the credentials cannot be read now: {why}") from error
@@ -127,12 +132,12 @@ def _forget_lost_files(config_module: Any) -> None:
         del files[content]
 
 
-def _clean_token(origin: Origin, keys: dict[str, str]) -> None:
-    """Without the line break at the end of a token's file, as kubectl has it. Raises InputError."""
-    for name, value in keys.items():
-        keys[name] = value.strip()
-        if not (keys[name].isascii() and keys[name].isprintable()):
-            raise InputError(f"{origin}: the user's token holds a line break, or another character that no token has")
+def _clean_token(text: str) -> str:
+    """Without the line break at the end of a token's file, as kubectl has it. Raises ValueError."""
+    token = text.strip()
+    if not (token.isascii() and token.isprintable()):
+        raise ValueError("the user's token holds a line break, or another character that no token has")
+    return token
 
 
 def _why_not(origin: Origin, error: Exception) -> str:

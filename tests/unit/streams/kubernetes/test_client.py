@@ -289,7 +289,12 @@ async def in_a_pod(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
 
 @pytest.mark.parametrize(
     ("content", "why"),
-    [(b"", "Token file exists but empty."), (None, "No such file or directory"), (b"\xff", "'utf-8' ")],
+    [
+        (b"", "Token file exists but empty."),
+        (None, "No such file or directory"),
+        (b"\xff", "'utf-8' "),
+        (b"\0\0", "the user's token holds a line break, or another character that no token has"),
+    ],
 )
 @pytest.mark.parametrize("method", ["GET", "POST"])
 async def test_a_pods_token_that_cannot_be_read_now_is_unreachable_and_read_again(
@@ -307,3 +312,12 @@ async def test_a_pods_token_that_cannot_be_read_now_is_unreachable_and_read_agai
         token.write_text("second")
         assert json.loads(await client.call(method, NODE)) == {"user": "Bearer second"}
         assert await client.answers(10.0)
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_a_pods_token_is_sent_without_the_line_break_at_its_end(
+    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with in_a_pod(tmp_path, monkeypatch) as (client, token):
+        token.write_text("second\n")
+        assert json.loads(await client.call(method, NODE)) == {"user": "Bearer second"}
