@@ -3,12 +3,16 @@
 In: a path. Out: a mapping, or an InputError that names the file and the line.
 """
 
+import re
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from underhost.schemas.errors import InputError
+
+_QUOTED = re.compile(r"(alias|tag|handle) (['\"]).*\2")
+"""A password that begins with `*` or `!` is one of these to YAML, and its errors quote it."""
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -34,7 +38,7 @@ def parsed(path: Path, text: str, loader: type[yaml.SafeLoader] = yaml.SafeLoade
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f" (line {mark.line + 1}, column {mark.column + 1})" if mark else ""
-        said = " ".join(part for part in (error.context, error.problem) if part)
+        said = _QUOTED.sub(r"\1", " ".join(part for part in (error.context, error.problem) if part))
         raise InputError(f"{path}: not YAML: {said}{place}") from error
     except yaml.reader.ReaderError as error:
         raise InputError(f"{path}: not YAML: {error.reason} (character {error.position + 1})") from error
