@@ -140,8 +140,9 @@ class UnderhostApp(faust.App):  # type: ignore[misc]
 def broker_url(kafka: KafkaSettings) -> str:
     """Faust's URL of the broker: Apache Kafka where bootstrap servers are given, else the embedded log's file."""
     if kafka.bootstrap_servers:
-        servers = map(str.strip, kafka.bootstrap_servers.split(","))
-        return ";".join(f"kafka://{server}" for server in servers if server)
+        servers = filter(None, map(str.strip, kafka.bootstrap_servers.split(",")))
+        places = (f"[{server}]" if server.count(":") > 1 and server[0] != "[" else server for server in servers)  # IPv6
+        return ";".join(f"kafka://{server}" for server in places)
     register()
     return embedded_url(kafka.embedded, kafka.durability)
 

@@ -69,7 +69,12 @@ class KafkaSettings(SettingsGroup):
     @field_validator("bootstrap_servers")
     @classmethod
     def _can_be_dialled(cls, given: str | None) -> str | None:
-        for server in filter(None, map(str.strip, (given or "").split(","))):
+        servers = [server for server in map(str.strip, (given or "").split(",")) if server]
+        if given and not servers:
+            raise ValueError("names no server")
+        for server in servers:
+            if "@" in server:
+                raise ValueError("holds credentials; use kafka.sasl")
             if not _is_server(server):
                 raise ValueError(f"{server!r} is not HOST:PORT")
         return given

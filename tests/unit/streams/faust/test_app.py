@@ -24,6 +24,7 @@ def settings(folder: Path, **kafka: Any) -> Settings:
     [
         ("127.0.0.1:9092", "kafka://127.0.0.1:9092"),
         ("a:9092, b:9092", "kafka://a:9092;kafka://b:9092"),
+        ("2001:db8::1,[2001:db8::2]:9092", "kafka://[2001:db8::1];kafka://[2001:db8::2]:9092"),
     ],
 )
 def test_bootstrap_servers_are_the_broker(servers: str, url: str) -> None:

@@ -122,6 +122,12 @@ def test_all_faults_are_told_with_their_places(tmp_path: Path) -> None:
             "vsphere: staleAfter must be at least two poll intervals (120 s)",
             id="stale before two polls",
         ),
+        pytest.param("kafka: {bootstrapServers: ', '}", "kafka.bootstrapServers: names no server", id="no broker"),
+        pytest.param(
+            "kafka: {bootstrapServers: 'ops:canary@kafka:9092'}",
+            "kafka.bootstrapServers: holds credentials; use kafka.sasl",
+            id="a broker's address with a password",
+        ),
         pytest.param("web: {listen: here}", "web.listen: HOST:PORT is expected, not 'here'", id="no address"),
         pytest.param("web: {listen: ':²'}", "web.listen: HOST:PORT is expected, not ':²'", id="no port"),
         pytest.param(
