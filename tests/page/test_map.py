@@ -250,6 +250,23 @@ def test_a_worker_that_is_not_ready_any_more_leaves_no_green_behind(
     expect(page.locator("#findings .note.good")).to_contain_text("every rule holds")
 
 
+def test_what_is_seen_is_no_newer_because_a_worker_answers_that_has_no_site_yet(
+    visits: Visits, shown: ShownSite
+) -> None:
+    shown.put(a_shop())
+    page = visits.open(shown.address)
+    page.clock.install()
+    page.reload()  # its timers are of the clock that a test moves from now on
+    expect(page.locator("#live")).to_have_text("live")
+    shown.reasons = {"site prod": "kubernetes has not listed pods"}
+    shown.do(shown.latest.clear)
+    expect(page.locator("#live")).to_have_text("waiting")
+    page.clock.fast_forward("10:00")
+    shown.reasons = {"site prod": "vsphere has not listed hosts"}
+    expect(page.locator("#stale")).to_contain_text("Nothing new is heard: vsphere has not listed hosts.")
+    expect(page.locator("#stale")).to_contain_text(re.compile(r"What you see is of .+ 10 min ago\."))
+
+
 def test_a_question_that_a_worker_never_answers_ends_as_one(visits: Visits, shown: ShownSite) -> None:
     shown.put(a_shop())
     page = visits.open(shown.address, path="?tab=whatif")

@@ -80,7 +80,7 @@ const shade = new Shade($("theme"), () => {
 
 // ------------------------------------------------------------------------------------------------ following the worker
 const live = new Live((kind, data) => {
-  if (kind !== "state") connection.heard(); // that nothing is heard is none of what is heard
+  if (["load", "change", "activity"].includes(kind)) connection.heard(); // the others are not of the site: nothing new to see
   if (kind === "severities") setSeverities(data);
   else if (kind === "sites") showSites(data);
   else if (kind === "state") showState(data);
