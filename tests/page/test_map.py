@@ -1,10 +1,12 @@
 """The map, the findings beside it and a pod's details, as somebody with a mouse uses them."""
 
+import asyncio
 import re
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from aiohttp import web
 from playwright.sync_api import expect
 from support.build import a_node, a_pod, a_site
 from support.processes.browser import Visits
@@ -265,6 +267,56 @@ def test_what_is_seen_is_no_newer_because_a_worker_answers_that_has_no_site_yet(
     shown.reasons = {"site prod": "vsphere has not listed hosts"}
     expect(page.locator("#stale")).to_contain_text("Nothing new is heard: vsphere has not listed hosts.")
     expect(page.locator("#stale")).to_contain_text(re.compile(r"What you see is of .+ 10 min ago\."))
+
+
+class BegunSite(ShownSite):
+    """An answer of its map begins, and does not end before the site does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.more = (web.get("/api/v1/map", self._begin),)
+        self._over = asyncio.Event()
+
+    def __exit__(self, *error: object) -> None:
+        self.do(self._over.set)
+        super().__exit__(*error)
+
+    async def _begin(self, request: web.Request) -> web.StreamResponse:
+        answer = web.StreamResponse(headers={"Content-Type": "application/json"})
+        await answer.prepare(request)
+        await answer.write(b"{")
+        await self._over.wait()
+        return answer
+
+
+def test_an_answer_that_does_not_end_is_none(visits: Visits) -> None:
+    with BegunSite() as begun:
+        begun.put(a_shop())
+        page = visits.visit(begun.address)
+        page.clock.install()
+        with page.expect_response("**/api/v1/map?*"):
+            page.reload()  # its timers are of the clock that a test moves from now on
+        page.clock.fast_forward("05:00")
+        expect(page.locator("#live")).to_have_text("not connected")
+        expect(page.locator("#live")).to_have_attribute("title", "the worker does not answer")
+
+
+async def _login_page(request: web.Request) -> web.Response:
+    return web.Response(text="<html>Sign in</html>", content_type="text/html")
+
+
+class StrangeSite(ShownSite):
+    """Behind a proxy that answers in its place."""
+
+    more = (web.get("/api/v1/map", _login_page),)
+
+
+def test_a_page_in_the_place_of_the_workers_answer_is_told_as_such(visits: Visits) -> None:
+    with StrangeSite() as strange:
+        strange.put(a_shop())
+        page = visits.visit(strange.address)
+        expect(page.locator("#live")).to_have_text("not connected")
+        expect(page.locator("#live")).to_have_attribute("title", "the answer is not that of a worker (200 OK)")
 
 
 def test_a_question_that_a_worker_never_answers_ends_as_one(visits: Visits, shown: ShownSite) -> None:

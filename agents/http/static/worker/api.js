@@ -25,8 +25,10 @@ async function ask(path, options, how) {
   await admitted(how);
   let response = await reach(path, options, how);
   if (response.status === 401 && (await admittedAgain(how))) response = await reach(path, options, how);
-  const document = await response.json().catch(() => ({ error: `${response.status} ${response.statusText}` }));
-  if (!response.ok) throw new Error(document.error ?? response.statusText);
+  const said = `${response.status} ${response.statusText}`;
+  const document = await response.json().catch(() => null); // a proxy's page, say
+  if (!response.ok) throw new Error(document?.error ?? said);
+  if (document === null) throw new Error(`the answer is not that of a worker (${said})`);
   return document;
 }
 
