@@ -94,18 +94,20 @@ class Hosts:
 
     def _move_all(self, refs: Iterable[str], feature: str, soft: bool) -> Moves:
         """All leave their hosts at once, and go to others one after another; nobody where the feature is off."""
-        leaving = sorted(((vm, ref) for ref in refs for vm in self.on[ref]), key=_largest_first)
-        for vm, ref in leaving:
-            self._put(vm, ref, -1)
+        there = sorted(((vm, ref) for ref in refs for vm in self.on[ref]), key=_largest_first)
+        waiting = {vm.ref: vm for vm, _ in there if soft or not vm.pinned}
+        for vm, ref in there:
+            if vm.ref in waiting:
+                self._put(vm, ref, -1)
         moves: Moves = []
-        waiting = {vm.ref: vm for vm, _ in leaving}
-        for vm, ref in leaving:
-            del waiting[vm.ref]
-            is_free = soft or not vm.pinned
-            is_on = is_free and self._cluster_has(self._snapshot.hosts[ref], feature)
+        for vm, ref in there:
+            is_leaving = waiting.pop(vm.ref, None) is not None
+            is_on = is_leaving and self._cluster_has(self._snapshot.hosts[ref], feature)
             target = self._best(vm, ref, soft, self._mates(vm, waiting)) if is_on else None
             if target is not None:
                 self._put(vm, target, 1)
+            elif is_leaving and not soft:
+                self._put(vm, ref, 1)  # it stays, and so do those that a rule keeps with it
             moves.append((vm, target))
         return moves
 
@@ -207,8 +209,11 @@ def _largest_first(leaving: tuple[Vm, str]) -> tuple[int, int, str, str]:
 
 
 def _are_the_same(hosts: Mapping[str, Host], before: Mapping[str, Host]) -> bool:
-    """Whether no host came, and none has another name or cluster; its state may be another."""
+    """Whether no host came, and none has another name or cluster, or reaches other things; its state may be another."""
     return hosts.keys() == before.keys() and all(
-        host is before[ref] or (host.name, host.cluster) == (before[ref].name, before[ref].cluster)
-        for ref, host in hosts.items()
+        host is before[ref] or _lasting(host) == _lasting(before[ref]) for ref, host in hosts.items()
     )
+
+
+def _lasting(host: Host) -> object:
+    return host.name, host.cluster, host.datastores, host.networks

@@ -229,6 +229,13 @@ def test_hosts_that_a_plan_adds_count_in_the_next_failure(added: Host, moved: li
     assert vm_moves(document) == moved
 
 
+def test_what_a_host_reaches_is_as_a_plan_adds_it() -> None:
+    made = using(site(THREE, hosts=[host("h1"), host("h2"), host("h3", 20), host("h4", 8)]), datastores=["d1"])
+    inventory = with_parts(a_site(), hosts={"h2": host("h2", datastores=["d2"])}, vsphere=True)
+    steps = [*plan("maintain h4"), Add(inventory, {}), *plan("maintain h1")]
+    assert vm_moves(what_if(made, Options(), steps).document) == ["3 n1 esx-h1>-"]
+
+
 # ----------------------------------------------------------------------------------------------------- maintenance mode
 def test_maintenance_moves_vms_and_no_pod() -> None:
     document = tried(site(THREE, a_pod("a").on("n1").owned_by("ReplicaSet/w")), "maintain host/esx-h1")
@@ -258,6 +265,22 @@ def test_vms_that_a_rule_keeps_together_go_where_all_of_them_have_room(tries: st
     )
     made = with_parts(made, vms={**made.vms, "vm-n4": replace(made.vms["vm-n4"], memory_mib=15 * GIB)})
     assert vm_moves(tried(made, tries)) == ["1 n1 esx-h1>esx-h3", "1 n2 esx-h1>esx-h3"]
+
+
+@pytest.mark.parametrize(
+    "stuck", [pytest.param({"pinned": "GPU"}, id="pinned"), pytest.param({"memory_mib": 40 * GIB}, id="too large")]
+)
+def test_a_vm_stays_with_one_that_cannot_leave_its_host(stuck: dict[str, Any]) -> None:
+    together = rule("affinity", "n1", "n2", mandatory=True)
+    made = using(site(THREE | {"n2": "h1"}, hosts=[host("h1"), host("h3", 48)], rules=[together]), **stuck)
+    assert vm_moves(tried(made, "maintain h1")) == ["1 n1 esx-h1>-", "1 n2 esx-h1>-"]
+
+
+def test_room_is_not_looked_for_with_one_that_cannot_leave_its_host() -> None:
+    hosts, together = [host("h1"), host("h2", 25), host("h3", 48)], rule("affinity", "n1", "n2")
+    made = site({"n1": "h1", "n2": "h1", "n3": "h3"}, hosts=hosts, rules=[together], memory=20)
+    made = using(made, pinned="GPU", memory_mib=6 * GIB)
+    assert vm_moves(tried(made, "maintain h1")) == ["1 n1 esx-h1>-", "1 n2 esx-h1>esx-h2"]
 
 
 def test_a_host_still_waiting_for_maintenance_may_take_what_another_host_loses() -> None:
