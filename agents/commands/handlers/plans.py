@@ -70,7 +70,8 @@ def whatif(
     given: list[tuple[str, str]], namespace: str | None, ha: bool, source: From, answered: Answered, judged: Judged
 ) -> None:
     """Any steps, as (option, value), in this order."""
-    if [*(source.files or ()), *(text for name, text in given if name == "add")].count(STDIN) > 1:
+    added_files = [text for name, text in given if name == "add"]
+    if [*(source.files or ()), source.inventory, *added_files].count(STDIN) > 1:
         raise InputError("stdin: is given twice")
     steps, added = _steps(given, namespace, ha)
     _answer(read_site(source, judged, manifests=True), steps, answered, added)

@@ -244,9 +244,9 @@ def test_what_is_added_can_come_from_stdin():
     assert result.stdout.splitlines()[0] == "Simulate: add objects, then drain kni-standby; nothing is changed."
 
 
-@pytest.mark.parametrize("words", [["--add", "-", "--add", "-"], ["-f", "-", "--add", "-"]], ids=["added", "read"])
+@pytest.mark.parametrize("words", [["--add", "-"], ["-f", "-"], ["--inventory", "-"]], ids=["add", "read", "inventory"])
 def test_stdin_is_read_once(words):
-    error = CliRunner().invoke(build(), ["whatif", "-f", DUMP, *words], input=STAND_BY).exception
+    error = CliRunner().invoke(build(), ["whatif", "-f", DUMP, *words, "--add", "-"], input=STAND_BY).exception
     assert str(error) == "stdin: is given twice"
 
 
