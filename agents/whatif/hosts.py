@@ -9,7 +9,7 @@ does not say what it has (0) takes anything.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from copy import copy
 
 from underhost.agents.site.snapshot import Snapshot
@@ -89,25 +89,31 @@ class Hosts:
 
     def evacuate(self, ref: str) -> Moves:
         """DRS: the VMs of a host move away. No anti-affinity rule is broken for it; without DRS nobody moves them, and
-        nobody moves one that has a device of the host."""
-        return self._move_all([ref], "drs", soft=False)
+        nobody moves one that has a device of the host. Where one stays, so do those that must be with it."""
+        moves = self._move_all([ref], "drs", soft=False)
+        stays = {vm.ref for vm, to in moves if to is None}
+        while held := {vm.ref for vm, _ in moves if self._is_held(vm, stays)} - stays:
+            stays |= held
+        return [(vm, None if vm.ref in stays else to) for vm, to in moves]
+
+    def _is_held(self, vm: Vm, by: Set[str]) -> bool:
+        """Whether a mandatory rule keeps the VM with one of these."""
+        rules = (rule for rule in self._rules.get(vm.ref, ()) if rule.mandatory and rule.type == AFFINITY)
+        return any(not by.isdisjoint(rule.vms) for rule in rules)
 
     def _move_all(self, refs: Iterable[str], feature: str, soft: bool) -> Moves:
         """All leave their hosts at once, and go to others one after another; nobody where the feature is off."""
-        there = sorted(((vm, ref) for ref in refs for vm in self.on[ref]), key=_largest_first)
-        waiting = {vm.ref: vm for vm, _ in there if soft or not vm.pinned}
-        for vm, ref in there:
-            if vm.ref in waiting:
-                self._put(vm, ref, -1)
+        leaving = sorted(((vm, ref) for ref in refs for vm in self.on[ref]), key=_largest_first)
+        for vm, ref in leaving:
+            self._put(vm, ref, -1)
         moves: Moves = []
-        for vm, ref in there:
-            is_leaving = waiting.pop(vm.ref, None) is not None
-            is_on = is_leaving and self._cluster_has(self._snapshot.hosts[ref], feature)
+        waiting = {vm.ref: vm for vm, _ in leaving if soft or not vm.pinned}
+        for vm, ref in leaving:
+            is_free = waiting.pop(vm.ref, None) is not None
+            is_on = is_free and self._cluster_has(self._snapshot.hosts[ref], feature)
             target = self._best(vm, ref, soft, self._mates(vm, waiting)) if is_on else None
             if target is not None:
                 self._put(vm, target, 1)
-            elif is_leaving and not soft:
-                self._put(vm, ref, 1)  # it stays, and so do those that a rule keeps with it
             moves.append((vm, target))
         return moves
 

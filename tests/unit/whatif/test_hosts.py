@@ -268,11 +268,16 @@ def test_vms_that_a_rule_keeps_together_go_where_all_of_them_have_room(tries: st
 
 
 @pytest.mark.parametrize(
-    "stuck", [pytest.param({"pinned": "GPU"}, id="pinned"), pytest.param({"memory_mib": 40 * GIB}, id="too large")]
+    "stuck",
+    [
+        pytest.param({"pinned": "GPU"}, id="pinned"),
+        pytest.param({"memory_mib": 40 * GIB}, id="too large"),
+        pytest.param({"memory_mib": 12 * GIB}, id="without room beside the other"),
+    ],
 )
 def test_a_vm_stays_with_one_that_cannot_leave_its_host(stuck: dict[str, Any]) -> None:
-    together = rule("affinity", "n1", "n2", mandatory=True)
-    made = using(site(THREE | {"n2": "h1"}, hosts=[host("h1"), host("h3", 48)], rules=[together]), **stuck)
+    hosts, together = [host("h1"), host("h3", 42)], rule("affinity", "n1", "n2", mandatory=True)
+    made = using(site(THREE | {"n2": "h1"}, hosts=hosts, rules=[together]), **stuck)
     assert vm_moves(tried(made, "maintain h1")) == ["1 n1 esx-h1>-", "1 n2 esx-h1>-"]
 
 
