@@ -4,11 +4,14 @@ In: the report before the plan, and the world that the steps have changed. Out: 
 id is.
 """
 
+from collections.abc import Iterable
+
 from underhost.agents.affinity.left_out import left_out_of
 from underhost.agents.evaluate.tables import FindingSet
+from underhost.agents.site.not_judged import BY_NAMESPACE, namespaces_not_judged
 from underhost.agents.site.snapshot import Snapshot
 from underhost.agents.whatif.world import World
-from underhost.schemas.documents import Blocked, BudgetUse, Report, WhatIf
+from underhost.schemas.documents import Blocked, BudgetUse, NotJudged, Report, WhatIf
 from underhost.schemas.records import Finding
 
 
@@ -39,3 +42,9 @@ def outcome(world: World, before: Before) -> WhatIf:
         budgets={name: BudgetUse(before.allowed.get(name, 0), used) for name, used in sorted(world.used.items())},
         not_judged=before.not_judged,
     )
+
+
+def with_added(left_out: Iterable[NotJudged], snapshot: Snapshot) -> list[NotJudged]:
+    """What is left out once a plan has added objects: these may be of namespaces that are not known, or be those."""
+    others = [one for one in left_out if not one.what.startswith(BY_NAMESPACE)]
+    return [*others, *namespaces_not_judged(snapshot)]

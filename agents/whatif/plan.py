@@ -11,8 +11,8 @@ from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.schedule.progress import told
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.agents.whatif.acts import take
-from underhost.agents.whatif.outcome import Before, outcome
-from underhost.agents.whatif.steps import Step
+from underhost.agents.whatif.outcome import Before, outcome, with_added
+from underhost.agents.whatif.steps import Add, Step
 from underhost.agents.whatif.world import World
 from underhost.schemas.documents import WhatIf
 from underhost.schemas.manifests import Manifest
@@ -50,7 +50,10 @@ def what_if(
     world = World.at_rest(snapshot, evaluator or Evaluator(options), others)
     waited, first = set(world.waiting), world.placed_first
     before = Before(world.evaluator.update(world.snapshot), world.snapshot)
-    for step in told("taking steps", list(steps)):
+    taken = list(steps)
+    for step in told("taking steps", taken):
         take(world, step)
+    if any(isinstance(step, Add) for step in taken):
+        before.not_judged = with_added(before.not_judged, world.snapshot)
     still = sorted(waited & world.waiting - world.origin.keys())
     return Answer(outcome(world, before), len(world.snapshot.nodes), first, still)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from support.answers.whatif import answer, moves, pending, plan, tried, used
-from support.build import HOST, PodBuilder, a_budget, a_node, a_pod, a_site, a_workload, term
+from support.build import HOST, PodBuilder, a_budget, a_namespace, a_node, a_pod, a_site, a_workload, term
 
 from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.site.snapshot import Joining, Options, Snapshot
@@ -164,6 +164,26 @@ def test_a_node_that_comes_back_lets_its_pods_be_made_again() -> None:
 
 
 # --------------------------------------------------------------------------------------------------------------- adding
+@pytest.mark.parametrize(
+    ("objects", "left_out"),
+    [
+        pytest.param(
+            a_site(a_pod("api", "web")),
+            [("InterPodAffinity by namespaceSelector on pods of 1 namespace", "their labels are not known")],
+            id="a pod of a namespace that is not there",
+        ),
+        pytest.param(a_site(a_pod("api", "web"), a_namespace("web")), [], id="with its namespace"),
+    ],
+)
+def test_a_plan_says_that_nobody_knows_the_labels_of_an_added_pods_namespace(
+    objects: Snapshot, left_out: list[tuple[str, str]]
+) -> None:
+    teams = term(HOST, WEB, namespaceSelector={"matchLabels": {"team": "shop"}})
+    site = a_site(N1, a_namespace("shop"), a_pod("db").on("n1").apart(teams))
+    told = what_if(site, Options(), [Add(objects)]).document.not_judged
+    assert [(one.what, one.why) for one in told] == [("PhysicalHost", "no inventory"), *left_out]
+
+
 def added(tmp_path: Any, text: str) -> Add:
     file = tmp_path / "added.yaml"
     file.write_text(text, encoding="utf-8")
