@@ -35,6 +35,7 @@ from underhost.schemas.vsphere import AFFINITY, ANTI_AFFINITY, CONNECTED, DISCON
 
 NO_ROOM, RULES = "no other host of its cluster has room", "rules or quorums keep it from every host that has room"
 HELD = "a device of its host, or a datastore or network that no other host reaches, holds it there"
+FULL = "no other host that reaches its datastores and networks has room"
 TOGETHER, AWAY = "its VMs fit the other hosts one by one, but not all of them", "it is not connected"
 NO_CAPACITY = "the inventory does not say how much they have"
 
@@ -231,7 +232,7 @@ class _Cluster:
         for host in self.plan.left:
             stuck = hindered(self._case, self._places, host)
             whys = [(_why(unit, host, self._case.memory.keys(), has_room=room), unit) for unit, room in stuck]
-            for why in (NO_ROOM, RULES, HELD):
+            for why in (NO_ROOM, FULL, RULES, HELD):
                 vms = sorted(snapshot.vms[vm].name for said, unit in whys if said == why for vm in unit.vms)
                 if vms:
                     found.append(BlockedHost(snapshot.hosts[host].name, vms, why))
@@ -254,7 +255,9 @@ def _why(unit: Unit, host: str, usable: Set[str], *, has_room: bool) -> str:
     """Why no other host takes the unit."""
     if unit.reach <= {host} and not usable <= {host}:
         return HELD
-    return RULES if has_room else NO_ROOM
+    if has_room:
+        return RULES
+    return NO_ROOM if usable <= unit.reach | {host} else FULL
 
 
 def _unit(parts: _Parts, vms: Sequence[Vm], at: Mapping[str, int], usable: Set[str], reach: VmReach) -> Unit:

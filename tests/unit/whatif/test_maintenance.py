@@ -160,6 +160,21 @@ def test_a_plan_names_its_waves_and_what_each_moves() -> None:
             id="a datastore that no other host has",
         ),
         pytest.param(
+            with_vm(
+                site(
+                    [*hosts("a", "c", datastores=["d1"]), *hosts("b", memory=32, datastores=["d2"])],
+                    {"v1": ("a", 20), "v2": ("c", 50)},
+                ),
+                "v1",
+                datastores=["d1"],
+            ),
+            [
+                ("a", ["v1"], "no other host that reaches its datastores and networks has room"),
+                ("c", ["v2"], "no other host of its cluster has room"),
+            ],
+            id="the host with its datastore is full",
+        ),
+        pytest.param(
             with_vm(site(hosts("a", "b"), V1), "v1", pinned="GPU"), [("a", ["v1"], HELD)], id="a device of its host"
         ),
         pytest.param(
