@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 
 AGAIN = 5.0
 """Seconds before the topics are followed again after a fault."""
+OF_HOME = ("source ", "lease ")
+"""What a worker has for the site of its settings alone: other sites have watchers elsewhere."""
 
 
 class ChangeFeeds:
@@ -76,7 +78,8 @@ class ChangeFeeds:
         reasons = self._unready()
         if f"site {site}" in reasons:
             return reasons[f"site {site}"]
-        return "; ".join(f"{what}: {why}" for what, why in sorted(reasons.items()) if not what.startswith("site "))
+        elsewhere = ("site ",) if site == self._home else ("site ", *OF_HOME)
+        return "; ".join(f"{what}: {why}" for what, why in sorted(reasons.items()) if not what.startswith(elsewhere))
 
     def known(self, site: str) -> str:
         """The name, where there is such a site here: whoever asks may name any. Raises RequestRefused."""

@@ -56,6 +56,19 @@ async def test_a_password_file_that_is_empty_for_a_while_does_not_end_the_histor
         assert [entry.subject for entry in feeds.activity_log("prod").latest()] == ["finding/f1"]
 
 
+@pytest.mark.parametrize(
+    ("site", "why"),
+    [
+        ("prod", "kafka: nothing can be published; lease a: is not known; source vsphere: has not listed yet"),
+        ("beta", "kafka: nothing can be published"),
+    ],
+)
+def test_what_a_worker_watches_is_no_reason_about_another_site(site: str, why: str) -> None:
+    reasons = {"source vsphere": "has not listed yet", "lease a": "is not known", "kafka": "nothing can be published"}
+    feeds = ChangeFeeds(LatestDecisions(), "prod", lambda: reasons, Topics())  # type: ignore[arg-type]
+    assert feeds.reason(site) == why
+
+
 async def test_a_history_that_a_bug_has_ended_is_an_error_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     async with following(Topics(ZeroDivisionError("division by zero"))), asyncio.timeout(20):
         while not caplog.records:  # noqa: ASYNC110 (it tells nobody)
