@@ -11,6 +11,7 @@ step is an option of `underhost whatif` with its value; or `{"each": "host" | "n
 import asyncio
 import zlib
 from collections.abc import Iterator
+from typing import TypeVar
 
 import msgspec
 from aiohttp import web
@@ -31,6 +32,7 @@ from underhost.agents.whatif.steps import HOST, NODE, Step, parse
 from underhost.schemas.documents import to_json
 from underhost.schemas.errors import InputError
 from underhost.schemas.page import OPTIONS, SITE, Judging
+from underhost.streams.files.faults import fault_of
 from underhost.streams.files.reader import InputReader
 
 STEPS, OBJECTS, NAME = 200, 2000, 1024
@@ -40,6 +42,8 @@ PODS, PODS_SIZE = 5_000, 8 << 20
 KEPT = 1000
 """Pods that a plan may have made for the compiled site to stay as the plan has left it."""
 GZIP = 16 + zlib.MAX_WBITS
+
+T = TypeVar("T")
 
 
 class PlanRequest(msgspec.Struct, forbid_unknown_fields=True):
@@ -54,6 +58,7 @@ class PlanRequest(msgspec.Struct, forbid_unknown_fields=True):
 
 _plans = msgspec.json.Decoder(PlanRequest)
 _objects = msgspec.json.Decoder(list[msgspec.Raw])
+_texts = msgspec.json.Decoder(str)
 
 
 def routes(feeds: ChangeFeeds, options: Options, past_sites: PastSites) -> list[web.RouteDef]:
@@ -106,18 +111,26 @@ def _steps(plan: PlanRequest, allowance: Allowance) -> list[Step]:
             raise InputError(f"steps[{number}]: one option with its value is expected")
         ((name, value),) = step.items()
         if name == "add":
-            added += len(_objects.decode(value))
+            added += len(_decoded(_objects, value, f"steps[{number}].add"))
             if added > OBJECTS:
                 raise InputError(f"steps[{number}].add: more than {OBJECTS} objects in all; {ELSEWHERE}")
             reading = InputReader()
             reading.read_json(b'{"kind":"List","items":' + bytes(value) + b"}", f"steps[{number}].add")
             steps.append(added_of(reading.result(), allowance))
         else:
-            text = msgspec.json.decode(value, type=str)
+            text = _decoded(_texts, value, f"steps[{number}].{name}")
             if len(text) > NAME:
                 raise InputError(f"steps[{number}].{name}: more than {NAME} characters")
             steps.append(parse(name, text, ha=plan.ha))
     return steps
+
+
+def _decoded(decoder: msgspec.json.Decoder[T], value: msgspec.Raw, field: str) -> T:
+    """The value of a step. Raises BadObjectError, msgspec.DecodeError."""
+    try:
+        return decoder.decode(value)
+    except msgspec.ValidationError as error:
+        raise fault_of(error, field, data=value) from error
 
 
 async def _send(request: web.Request, snapshot: Snapshot, options: Options) -> web.StreamResponse:

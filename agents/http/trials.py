@@ -23,6 +23,7 @@ from underhost.agents.http.feeds import ChangeFeeds
 from underhost.agents.http.history import PastSites, document
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.errors import InputError
+from underhost.streams.files.faults import fault_of
 
 WAITING, EACH = 4, 2
 """Plans that may be under way, and those of one client."""
@@ -79,5 +80,7 @@ def decoded(body: bytearray, decoder: msgspec.json.Decoder[T], made: Callable[[T
     try:
         body.decode()  # parts of it may be read later, each by itself
         return made(decoder.decode(body))
+    except msgspec.ValidationError as error:
+        raise fault_of(error, data=bytes(body)) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(str(error)) from error

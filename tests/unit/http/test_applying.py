@@ -114,7 +114,7 @@ async def test_one_that_nobody_has_begun_here_is_not_there(asked: Asked) -> None
         ({"for": "f0"}, 422, "finding f0: not there, or no move ends it"),
         ({"for": ADVICE}, 422, f"finding {ADVICE}: not there, or no move ends it"),
         ({"at": "1h"}, 422, "at: what is past cannot be changed any more"),
-        ({"maxVmotions": -1}, 422, "Expected `int` >= 0 - at `$.maxVmotions`"),
+        ({"maxVmotions": -1}, 422, "maxVmotions: expected an integer >= 0"),
         ({"site": "other"}, 404, "no site 'other' here; there is: prod"),
     ],
 )

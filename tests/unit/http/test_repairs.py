@@ -117,16 +117,16 @@ async def test_a_plan_is_made_of_the_site_as_it_was(asked: Asked) -> None:
     [
         ("repair", {"for": "f0"}, 422, "finding f0: not there, or no move ends it"),
         ("repair", {"only": ["shopp"]}, 422, "namespace shopp is not there; did you mean shop?"),
-        ("repair", {"maxVmotions": -1}, 422, "Expected `int` >= 0 - at `$.maxVmotions`"),
-        ("repair", {"headroom": 100}, 422, "Expected `int` <= 99 - at `$.headroom`"),
-        ("repair", {"only": ["a"] * 201}, 422, "Expected `array` of length <= 200"),
+        ("repair", {"maxVmotions": -1}, 422, "maxVmotions: expected an integer >= 0"),
+        ("repair", {"headroom": 100}, 422, "headroom: expected an integer <= 99"),
+        ("repair", {"only": ["a"] * 201}, 422, "only: expected a list of length <= 200"),
         ("repair", {"apply": True}, 422, "unknown field `apply`"),
         ("repair", {"site": "other"}, 404, "no site 'other' here; there is: prod"),
         ("maintain", {}, 422, "no host is named: allHosts, clusters or hosts are expected"),
         ("maintain", {"hosts": ["esx-h9"]}, 422, "host esx-h9: not there"),
         ("maintain", {"hosts": ["node/n1"]}, 422, "node/n1: a host is expected, as HOST or host/HOST"),
         ("maintain", {"clusters": ["C1"]}, 422, "cluster C1: not there"),
-        ("maintain", {"hosts": ["x" * 1025]}, 422, "Expected `str` of length <= 1024"),
+        ("maintain", {"hosts": ["x" * 1025]}, 422, "hosts[0]: expected a string of length <= 1024"),
     ],
 )
 async def test_what_cannot_be_planned_is_refused_in_one_line(
