@@ -4,7 +4,7 @@ In: change feeds and activity logs. Out: the documents of `schemas/page.py`. `si
 one of the settings.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Container, Mapping
 
 import msgspec
 from aiohttp import web
@@ -14,11 +14,14 @@ from underhost.agents.evaluate.findings import INVENTORY
 from underhost.agents.http.feeds import ChangeFeeds
 from underhost.agents.http.guard import RequestRefused
 from underhost.agents.http.history import PastSites, document
+from underhost.agents.pipeline.decisions import Decisions
 from underhost.schemas.page import History, SeverityList, SeverityRow, SiteList
 from underhost.schemas.severities import ROWS
 
 NAMED, NODES = "named", 200
 """What `pods=` of the map may ask for; the nodes whose pods may be asked for at once."""
+SUBJECTS = "pod/NAMESPACE/NAME, node/NAME, host/ID, vm/ID or finding/ID"
+"""What the activity of one object may be asked of."""
 
 _encoder = msgspec.json.Encoder(order="sorted")
 
@@ -55,6 +58,8 @@ def routes(
         site = feeds.known(site_of(request))
         activity_log, subject = feeds.activity_log(site), request.query.get("subject")
         entries = activity_log.latest() if subject is None else activity_log.of(subject)
+        if subject is not None and not entries:
+            _check_subject(feeds.wanted(site).decisions, subject)
         return document(_encoder.encode(History(site, entries)))
 
     table = _encoder.encode(SeverityList(severities(runbooks)))
@@ -69,6 +74,23 @@ def routes(
         web.get("/api/v1/findings", findings),
         web.get("/api/v1/activity", activity),
     ]
+
+
+def _check_subject(decisions: Decisions, subject: str) -> None:
+    """Raises RequestRefused for what is not in the site now; asked where nothing is remembered of it either."""
+    snapshot, found = decisions.snapshot, decisions.findings
+    there: Mapping[str, Container[str]] = {
+        "pod": snapshot.pods,
+        "node": snapshot.nodes,
+        "host": snapshot.hosts,
+        "vm": snapshot.vms,
+        "finding": found.open if found is not None else (),
+    }
+    kind, _, name = subject.partition("/")
+    if kind not in there or not name:
+        raise RequestRefused(422, f"subject {subject!r}: {SUBJECTS} is expected")
+    if name not in there[kind]:
+        raise RequestRefused(404, f"{kind} {name}: not in site {snapshot.site}, and nothing is remembered of it")
 
 
 def severities(runbooks: str) -> list[SeverityRow]:

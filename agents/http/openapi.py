@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from underhost.agents.http.api import SUBJECTS
 from underhost.agents.http.applying import LAST, MAINTENANCE, MaintenanceRequest
 from underhost.agents.http.applying import PATH as REPAIR_APPLY
 from underhost.agents.http.doors.rights import RIGHTS, Asked
@@ -66,7 +67,7 @@ class Parameter:
 SITE = Parameter("site", "The site; absent, the worker's own.")
 AT = Parameter("at", "The moment: RFC 3339, or `10m` for ten minutes ago; absent, now.")
 SINCE = Parameter("since", "The version that the follower has seen.")
-SUBJECT = Parameter("subject", "What it is about: `pod/NAMESPACE/NAME`, `node/NAME` or `finding/ID`; absent, the site.")
+SUBJECT = Parameter("subject", f"What it is about: {SUBJECTS}; absent, the site.")
 NAMESPACE = Parameter("namespace", "The namespace of the pod.", "path")
 POD = Parameter("name", "The name of the pod.", "path")
 NODE_NAME = Parameter("name", "The name of the node.", "path")
@@ -139,7 +140,7 @@ OPERATIONS: tuple[Operation, ...] = (
         (SITE, AT, PODS, NODES),
     ),
     Operation("/api/v1/findings", "What is wrong.", page.OpenFindings, (*GONE, 422, 429), (SITE, AT)),
-    Operation("/api/v1/activity", "What happened lately.", page.History, (404,), (SITE, SUBJECT)),
+    Operation("/api/v1/activity", "What happened lately.", page.History, (*GONE, 422), (SITE, SUBJECT)),
     Operation("/api/v1/history", "Since when moments can be told.", page.HistoryRange, (*GONE, 429), (SITE,)),
     Operation(
         "/api/v1/pods/{namespace}/{name}",

@@ -300,6 +300,52 @@ async def test_a_site_that_nobody_knows_is_not_there_whatever_is_asked(asked: As
     assert (status, found["error"]) == (404, "no site '\\x00other\ufffd' here; there is: prod")
 
 
+@pytest.mark.parametrize(
+    ("subject", "texts"),
+    [
+        ("pod/shop/db-9", ["shop/db-9 is to run on n1 (score 7)"]),  # it is gone
+        ("vm/vm-9", ["moves vm-9: moved"]),
+        ("pod/shop/db-0", []),
+        ("node/n1", []),
+        ("host/h1", []),
+        ("finding/f1", []),
+    ],
+)
+async def test_what_happened_to_an_object_that_is_or_was_there(asked: Asked, subject: str, texts: list[str]) -> None:
+    asked.latest.put("prod", decided(SITE, a_finding("f1", "shop/db-0")))
+    asked.topics.add((PLACEMENTS, "prod/pod/shop/db-9", Placement("shop/db-9", "u", "n1", 7, 0, {}, {})))
+    asked.topics.add((OUTCOMES, "prod/vm/vm-9", Outcome("i", "moves", "vm/vm-9", "applied", "moved")), start=1)
+    await asked.topics.queue.join()
+    status, found = await asked.get(f"api/v1/activity?subject={subject}")
+    assert (status, [entry["text"] for entry in found["entries"]]) == (200, texts)
+
+
+FORMS = "pod/NAMESPACE/NAME, node/NAME, host/ID, vm/ID or finding/ID is expected"
+
+
+@pytest.mark.parametrize(
+    ("subject", "status", "why"),
+    [
+        ("pod/shop/gone", 404, "pod shop/gone: not in site prod, and nothing is remembered of it"),
+        ("node/n9", 404, "node n9: not in site prod, and nothing is remembered of it"),
+        ("finding/f9", 404, "finding f9: not in site prod, and nothing is remembered of it"),
+        ("pod", 422, f"subject 'pod': {FORMS}"),
+        ("shop/db-0", 422, f"subject 'shop/db-0': {FORMS}"),
+        ("", 422, f"subject '': {FORMS}"),
+    ],
+)
+async def test_a_subject_of_which_nothing_is_known_is_told(asked: Asked, subject: str, status: int, why: str) -> None:
+    asked.latest.put("prod", decided(SITE))
+    assert await asked.get(f"api/v1/activity?subject={subject}") == (status, an_error(why))
+
+
+async def test_before_the_first_decision_nobody_can_say_which_subjects_are_there(asked: Asked) -> None:
+    asked.reasons["site prod"] = "kubernetes has not listed pods"
+    found = await asked.get("api/v1/activity?subject=node/n1")
+    assert found == (503, an_error("site prod: kubernetes has not listed pods"))
+    assert (await asked.get("api/v1/activity"))[0] == 200
+
+
 async def test_what_nobody_looks_at_is_not_worked_out(asked: Asked) -> None:
     asked.latest.put("prod", decided(SITE))
     versions = [(await asked.get("api/v1/map"))[1]["version"]]
