@@ -1,7 +1,7 @@
 """`underhost topics --place SITE,…`: which sites lie in one partition, and what other counts of partitions would do.
 
 In: names of sites, and `kafka.partitions`. Out: two tables or a document; nothing is asked of Kafka. Exit 0; 2 where no
-site is named.
+site is named, or something that is none.
 
 One worker runs all sites of a partition, so sites in one partition cannot be given to two. The count is chosen once: a
 start against topics with another one is refused.
@@ -9,6 +9,7 @@ start against topics with another one is refused.
 
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import pairwise
 
 import typer
 
@@ -18,6 +19,7 @@ from underhost.agents.commands.output.columns import Table
 from underhost.agents.commands.output.documents import show_tables, versioned
 from underhost.schemas.errors import InputError
 from underhost.streams.partition import partition_of
+from underhost.streams.publish import SITE
 from underhost.streams.settings.kafka import MOST_PARTITIONS
 
 DOUBLED, FOR_EACH = 3, 2
@@ -30,9 +32,7 @@ def handle(topic: str | None, sites: str, output: str, where: Topics) -> None:
     """Print the partition of each site, and how the sites would lie among more partitions. Raises InputError."""
     if topic is not None:
         raise InputError("--place is of all topics: leave TOPIC out")
-    names = sorted({name for each in sites.split(",") if (name := each.strip())})
-    if not names:
-        raise InputError("--place: no site is named")
+    names = _names(sites)
     now = settings_of(where).kafka.partitions
     placed = {count: place(names, count) for count in _counts(names, now)}
     if output == "table":
@@ -52,6 +52,21 @@ def place(sites: Sequence[str], count: int) -> Placed:
     for site in sites:
         found[partition_of(site, count)].append(site)
     return dict(sorted(found.items()))
+
+
+def _names(sites: str) -> list[str]:
+    """The sites that are named, sorted. Raises InputError: a slip of the pen would be judged as a site more or less."""
+    names = sorted(each.strip() for each in sites.split(","))
+    if not any(names):
+        raise InputError("--place: no site is named")
+    for before, name in pairwise(["", *names]):
+        if not name:
+            raise InputError("--place: a name is empty")
+        if not SITE.fullmatch(name):
+            raise InputError(f"--place: {name!r} is no name of a site")
+        if name == before:
+            raise InputError(f"--place: {name} is named more than once")
+    return names
 
 
 def _counts(sites: Sequence[str], now: int) -> list[int]:

@@ -15,7 +15,7 @@ def run(*arguments: str) -> Result:
 
 
 def test_each_site_is_told_its_partition_and_who_shares_it() -> None:
-    assert run("--place", "prod-a, prod-b,edge-1,edge-2,prod-a").output == (
+    assert run("--place", "prod-a, prod-b,edge-1,edge-2").output == (
         "SITE     PARTITION   TOGETHER WITH\n"
         "edge-1   5           edge-2\n"
         "edge-2   5           edge-1\n"
@@ -77,6 +77,12 @@ def test_the_count_of_the_configuration_is_the_one_that_is_judged(tmp_path: Path
     ("arguments", "said"),
     [
         pytest.param(["--place", " , "], "--place: no site is named", id="no site"),
+        pytest.param(["--place", "prod-a,,prod-b"], "--place: a name is empty", id="an empty name"),
+        pytest.param(["--place", "prod-a,prod-b,"], "--place: a name is empty", id="a comma at the end"),
+        pytest.param(["--place", "b,a,b, b"], "--place: b is named more than once", id="a name again"),
+        pytest.param(["--place", "prod,a b"], "--place: 'a b' is no name of a site", id="a blank in it"),
+        pytest.param(["--place", "Prod"], "--place: 'Prod' is no name of a site", id="a capital"),
+        pytest.param(["--place", "a" * 64], f"--place: '{'a' * 64}' is no name of a site", id="too long"),
         pytest.param(["pods", "--place", "a"], "--place is of all topics: leave TOPIC out", id="of one topic"),
         pytest.param(["--acls", "--place", "a"], "--acls and --place are two questions: ask one", id="two questions"),
         pytest.param(
