@@ -17,6 +17,7 @@ from support.sites.shown import ShownSite
 from underhost.agents.http import events
 from underhost.schemas.records import NodeHost, Placement
 from underhost.schemas.topics import PLACEMENTS
+from underhost.schemas.vsphere import Host
 
 
 def lit(page: Any, what: str) -> list[str]:
@@ -142,6 +143,13 @@ def test_nothing_moves_for_whoever_asked_for_calm(visits: Visits, shown: ShownSi
     shown.put(replace(site, node_hosts={**site.node_hosts, "n2": moved}))
     expect(page.locator(".host >> nth=1").locator(".node-head .name")).to_have_text(["n2", "n3"])
     assert page.locator("body").get_attribute("data-flown") is None
+
+
+def test_a_host_without_nodes_says_so(visits: Visits, shown: ShownSite) -> None:
+    shown.put(a_site(a_node("n1"), on={"n1": "h1"}, hosts=[Host(id="h1", name="esx-1"), Host(id="h9", name="esx-9")]))
+    page = visits.open(shown.address, path="?host=h9")
+    expect(page.locator("#panel h2")).to_have_text("esx-9")
+    expect(page.locator("#panel h3:text-is('Nodes') + *")).to_have_text("None runs on it.")
 
 
 def test_hosts_are_grouped_by_a_label_of_their_nodes(visits: Visits, shown: ShownSite) -> None:

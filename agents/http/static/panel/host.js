@@ -18,7 +18,9 @@ export function hostDetails(panel, id, details) {
     findingsAbout(panel, "host", id),
     figures(details),
     el("h3", {}, "Nodes"),
-    el("ul", { class: "list flat" }, nodes.map((node) => el("li", {}, link(panel, "node", node.name, node.name), el("small", {}, count(scene.numberOn(node.name), "pod"))))),
+    nodes.length
+      ? el("ul", { class: "list flat" }, nodes.map((node) => el("li", {}, link(panel, "node", node.name, node.name), el("small", {}, count(scene.numberOn(node.name), "pod")))))
+      : el("p", { class: "note" }, "None runs on it."),
     replicas(panel, pods),
   ];
 }
