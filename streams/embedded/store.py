@@ -10,7 +10,7 @@ the next offset is the last one plus one, because the last record of a partition
 import fcntl
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
@@ -93,9 +93,12 @@ def _make_private(path: Path) -> None:
 def lock(path: Path) -> TextIO:
     """Take the file for this process; the lock is held while the returned file is open. Others cannot read either.
 
-    Raises Refused when another process holds it, Unreachable when the folder cannot be written.
+    Raises Refused when another process holds it, Unreachable when the folder cannot be written, InputError when it is
+    no log of ours: then nothing is made beside it, and it stays as it is.
     """
     try:
+        if path.exists():
+            _opened(path, "rw", lambda db: _tables(db, path)).close()  # not "ro", which leaves SQLite's files behind
         path.parent.mkdir(parents=True, exist_ok=True)
         # The descriptor is the one of the lock, and closes with the returned file.
         handle = open(path.with_name(path.name + ".lock"), "a+", encoding="ascii", opener=_private)  # noqa: SIM115
@@ -127,7 +130,16 @@ def connect(path: Path, *, read_only: bool, sync: str = "NORMAL") -> sqlite3.Con
 
     Raises Unreachable when the file cannot be opened, InputError when it is no log of ours.
     """
-    mode = "ro" if read_only else "rwc"
+
+    def prepare(db: sqlite3.Connection) -> None:
+        tables = _tables(db, path)
+        if not read_only:
+            _prepare(db, tables, sync)
+
+    return _opened(path, "ro" if read_only else "rwc", prepare)
+
+
+def _opened(path: Path, mode: str, prepare: Callable[[sqlite3.Connection], object]) -> sqlite3.Connection:
     quoted = str(path.resolve()).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     try:
         db = sqlite3.connect(
@@ -136,7 +148,7 @@ def connect(path: Path, *, read_only: bool, sync: str = "NORMAL") -> sqlite3.Con
     except sqlite3.Error as error:
         raise Unreachable(f"{path}: {error}") from error
     try:
-        _prepare(db, path, read_only, sync)
+        prepare(db)
     except sqlite3.DatabaseError as error:
         db.close()
         if "not a database" in str(error):
@@ -148,15 +160,18 @@ def connect(path: Path, *, read_only: bool, sync: str = "NORMAL") -> sqlite3.Con
     return db
 
 
-def _prepare(db: sqlite3.Connection, path: Path, read_only: bool, sync: str) -> None:
+def _tables(db: sqlite3.Connection, path: Path) -> int:
+    """How many tables and indexes there are; none in a new log. Raises InputError for a file that is no log of ours."""
     application, version = _pragma(db, "application_id"), _pragma(db, "user_version")
-    tables = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    tables = int(db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
     if tables and application != APPLICATION_ID:
         raise InputError(f"{path}: an SQLite file, but not an embedded log")
     if tables and version != FORMAT:
         raise InputError(f"{path}: written by another version of underhost (format {version}, this one reads {FORMAT})")
-    if read_only:
-        return
+    return tables
+
+
+def _prepare(db: sqlite3.Connection, tables: int, sync: str) -> None:
     if not tables:
         db.execute("PRAGMA auto_vacuum = INCREMENTAL")
     db.execute("PRAGMA journal_mode = WAL")

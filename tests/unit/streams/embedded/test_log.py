@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from underhost.schemas.errors import InputError, Refused
+from underhost.schemas.errors import InputError, Refused, Unreachable
 from underhost.streams.embedded import log as log_module
 from underhost.streams.embedded import memory
 from underhost.streams.embedded.log import Log
@@ -297,26 +297,42 @@ def test_an_unknown_sync_is_refused(tmp_path: Path) -> None:
         Log(tmp_path / "log.db", "OFF")
 
 
+def modes(folder: Path) -> dict[str, int]:
+    """What is in a folder, and who may read it."""
+    return {path.name: path.stat().st_mode & 0o777 for path in folder.iterdir()}
+
+
 @pytest.mark.parametrize(
     ("content", "why"),
     [
         pytest.param(b"this is a text file, long enough to be looked at", "not an embedded log", id="text"),
-        pytest.param(None, "an SQLite file, but not an embedded log", id="another program's database"),
+        pytest.param("DELETE", "an SQLite file, but not an embedded log", id="another program's database"),
+        pytest.param("WAL", "an SQLite file, but not an embedded log", id="one with a write-ahead log"),
     ],
 )
-async def test_a_file_that_is_no_log_is_refused_and_left_alone(tmp_path: Path, content: bytes | None, why: str) -> None:
+async def test_a_file_that_is_no_log_is_refused_and_left_alone(tmp_path: Path, content: bytes | str, why: str) -> None:
     path = tmp_path / "log.db"
-    if content is None:
+    if isinstance(content, str):
         db = sqlite3.connect(path)
+        db.execute(f"PRAGMA journal_mode = {content}")
         db.execute("CREATE TABLE theirs(a)")
         db.commit()
         db.close()
     else:
         path.write_bytes(content)
+    path.chmod(0o640)
     before = path.read_bytes()
     with pytest.raises(InputError, match=why):
         await Log(path).open()
     assert path.read_bytes() == before
+    assert modes(tmp_path) == {"log.db": 0o640}
+
+
+async def test_a_folder_is_refused_and_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir(mode=0o750)
+    with pytest.raises(Unreachable, match="logs: unable to open database file"):
+        await Log(tmp_path / "logs").open()
+    assert modes(tmp_path) == {"logs": 0o750}
 
 
 async def test_a_log_of_another_format_is_refused(tmp_path: Path) -> None:
