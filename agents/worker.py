@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, 
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from underhost.agents.http.listeners import Listeners, open_listeners
+from underhost.agents.http.listeners import Listeners, check_addresses, open_listeners
 from underhost.agents.http.routes import http_routes
 from underhost.agents.pipeline import roles as role
 from underhost.agents.pipeline.connections import Connections, connect
@@ -75,7 +75,10 @@ async def run_worker(
     stopping = stop or asyncio.Event()
     metrics, latest = Metrics(), latest or LatestDecisions()
     use_one_thread()
+    listens = web and role.WEB in wanted
     with _signals(stopping):
+        if listens:
+            await check_addresses(settings, opened=opened is not None)
         remarks = await _topics(settings, wanted, metrics)
         made = connections or await connect(settings, wanted)
         remarks |= _insecure(made, metrics)
@@ -85,7 +88,7 @@ async def run_worker(
             _say_begin(settings, wanted)
             _say_first_findings(latest)
             decided, observer = latest, None
-            if web and role.WEB in wanted:
+            if listens:
                 if role.EVALUATOR not in wanted:
                     # The page shows what others decide; what this worker decides itself is less than that.
                     reader, alone = open_reader(settings.kafka), wanted == {role.WEB}

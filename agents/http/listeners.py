@@ -14,7 +14,7 @@ from underhost.agents.http.doors.door import Door
 from underhost.agents.http.doors.tls import listener_tls
 from underhost.agents.http.doors.token import TokenFile
 from underhost.agents.http.routes import HttpRoutes
-from underhost.agents.http.server import HttpServer, start_server
+from underhost.agents.http.server import HttpServer, sockets_at, start_server
 from underhost.streams.settings.model import Settings
 from underhost.streams.settings.web import ListenerTlsSettings, asks_for_certificates, is_loopback
 
@@ -41,6 +41,19 @@ class Listeners:
         """Stop listening, and let go of connections."""
         for server in reversed(self._servers):
             await server.close()
+
+
+async def check_addresses(settings: Settings, *, opened: bool = False) -> None:
+    """Raises InputError where an address cannot be had; `opened`: the page's is ours already.
+
+    Nothing listens after it: who asks a worker that is not there yet is turned away at once, and does not wait.
+    """
+    page, own = settings.web.listen, settings.extender.listen
+    wanted = [("web.listen", page)] if not opened else []
+    wanted += [("extender.listen", own)] if own is not None else []
+    for setting, listen in wanted:
+        for each in await sockets_at(listen, setting):
+            each.close()
 
 
 async def open_listeners(

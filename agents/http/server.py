@@ -79,7 +79,7 @@ async def start_server(
     ask for (absent: reading is open, binding is not), `tls` how the listener shows who it is, `setting` names it;
     `opened` listens at that address already. Raises InputError where the address cannot be had, ValueError for none.
     """
-    host, port = split_listen(listen)
+    host, _ = split_listen(listen)
     inward = [unpublished, guard(hosts), counted, doors.at(door or Door()), bounded]
     app = web.Application(client_max_size=BODY, middlewares=inward)
     app[SENDING], app[HELD] = patience, HeldBodies()
@@ -105,13 +105,21 @@ async def start_server(
     await runner.setup()
     assert runner.server is not None
     try:
-        sockets = [opened] if opened is not None else await listening_sockets(host, port)
-    except OSError as error:
+        sockets = [opened] if opened is not None else await sockets_at(listen, setting)
+    except InputError:
         await runner.cleanup()
-        why = os.strerror(error.errno).lower() if error.errno else str(error)
-        raise InputError(f"{setting} {listen}: {why}") from error
+        raise
     listener = connections.enter(sockets, runner.server, tls)
     return HttpServer(runner, listener, host, "http" if tls is None else "https")
+
+
+async def sockets_at(listen: str, setting: str) -> list[socket.socket]:
+    """Sockets that listen at `HOST:PORT`. Raises InputError, with the setting, where the address cannot be had."""
+    try:
+        return await listening_sockets(*split_listen(listen))
+    except OSError as error:
+        why = os.strerror(error.errno).lower() if error.errno else str(error)
+        raise InputError(f"{setting} {listen}: {why}") from error
 
 
 def _logger() -> logging.Logger:

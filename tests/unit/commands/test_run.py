@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -145,6 +146,33 @@ def test_what_cannot_begin_is_one_line_and_the_exit_code(
     errors = [line for line in lines if not line.startswith("{")]
     assert (returned, len(errors)) == (code, 1), lines
     assert errors[0].startswith(f"error: {message}")
+
+
+DOORS = """
+apiVersion: underhost/v1
+kind: Config
+kafka: {{bootstrapServers: "127.0.0.1:1"}}
+web: {{listen: "{web}", tls: {{certFile: cert.pem, clientCaFile: ca.pem}}}}
+extender: {{listen: "{extender}", tls: {{certFile: cert.pem, clientCaFile: ca.pem}}}}
+"""
+
+
+@pytest.mark.parametrize("setting", ["web", "extender"])
+@pytest.mark.parametrize(
+    ("host", "why"),
+    [
+        pytest.param("127.0.0.1", "address already in use", id="taken"),
+        pytest.param("192.0.2.1", "cannot assign requested address", id="of another machine"),
+    ],
+)
+def test_an_address_that_cannot_be_had_is_told_before_a_broker_is_asked(
+    tmp_path: Path, setting: str, host: str, why: str
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        wrong = f"{host}:{other.getsockname()[1]}"
+        text = DOORS.format(**{"web": "127.0.0.1:0", "extender": "127.0.0.1:0", setting: wrong})
+        (tmp_path / "config.yaml").write_text(text)
+        assert said(command(tmp_path, "--config", "config.yaml")) == (2, [f"error: {setting}.listen {wrong}: {why}"])
 
 
 def test_the_sinks_that_may_write_are_named_as_in_the_settings() -> None:
