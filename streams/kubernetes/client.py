@@ -36,8 +36,9 @@ PROBE_TIMEOUT = 10.0
 """Limit for the first answer: with the program's start it stays below the promised 15 s."""
 RENEW_INTERVAL = 15.0
 """Least seconds between two readings of the credentials, so that a lasting 401 does not run exec plugins in a loop."""
-
-
+LONGEST_WAIT = 60.0
+"""Seconds for which a server may put us off. An API server says 32 at most (maxRetryAfter): who says hours is a proxy
+before it, and a watch that obeyed would be blind that long. client-go obeys whatever is said, but ten times at most."""
 TIMEOUT = aiohttp.ClientTimeout(total=30.0, sock_connect=PROBE_TIMEOUT)
 UNDECODABLE = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
 """What msgspec raises for a text that is not what it should be."""
@@ -363,5 +364,6 @@ def said(status: int, body: bytes) -> str:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """The seconds of a Retry-After header, if it has any (dates are not used by the API server)."""
-    return number(headers.get("Retry-After", ""))
+    """The seconds of a Retry-After header, `LONGEST_WAIT` at most; None without any (the API server sends no dates)."""
+    seconds = number(headers.get("Retry-After", ""))
+    return None if seconds is None else min(float(seconds), LONGEST_WAIT)

@@ -206,6 +206,11 @@ def test_a_time_to_wait_that_is_no_number_of_seconds_is_none(said: str) -> None:
     assert retry_after({"Retry-After": said}) is None
 
 
+@pytest.mark.parametrize(("said", "seconds"), [("0", 0.0), ("32", 32.0), ("60", 60.0), ("61", 60.0), ("86400", 60.0)])
+def test_a_server_puts_nobody_off_for_longer_than_a_minute(said: str, seconds: float) -> None:
+    assert retry_after({"Retry-After": said}) == seconds
+
+
 async def test_a_connection_that_breaks_in_the_middle_of_an_answer_is_unreachable(
     kube: FakeKube, tmp_path: Path
 ) -> None:
