@@ -20,6 +20,7 @@ from bench.binder import CPU, MEMORY, one_server
 from bench.placement.schedule import DIFFERENT, MIXED, UNIFORM, document_of
 from bench.usage import usage_of
 from support.processes.parts import built_parts
+from support.processes.programs import end_on_term
 from support.processes.underhost import UNDERHOST
 from support.sites.large import LargeSite
 
@@ -79,6 +80,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--pods", type=int, default=6_000, help="of the binder: the more, the less a start counts")
     asked = parser.parse_args()
+    end_on_term()
     for name in asked.names:
         with WORKS[name](asked.pods) as measure:
             rounds = [_round(measure, [UNDERHOST, *asked.against], at, name) for at in range(asked.rounds)]

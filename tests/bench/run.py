@@ -29,6 +29,7 @@ from bench.usage import machine
 from support.commits import ROOT
 from support.processes.kafka import KafkaProcess
 from support.processes.parts import built_parts
+from support.processes.programs import end_on_term, ran
 
 ALL = "all"
 
@@ -40,6 +41,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=ENOUGH, help="how many runs each is to have at this commit")
     parser.add_argument("--anew", action="store_true", help="leave out what was run at this commit before")
     asked = parser.parse_args()
+    end_on_term()
     for name in asked.names:
         if name not in (*BENCHES, ALL):
             parser.error(f"no bench {name!r}; there is: {', '.join((*BENCHES, ALL))}")
@@ -106,9 +108,7 @@ def _run(name: str, bench: Bench, commit: str, rounds: int) -> list[Run]:
     with _arguments(bench, rounds) as arguments:
         before = pace()
         busy, spent = machine(), _spent()
-        done = subprocess.run(
-            [sys.executable, "-m", f"bench.{bench.module}", *arguments], capture_output=True, text=True, check=False
-        )
+        done = ran([sys.executable, "-m", f"bench.{bench.module}", *arguments])
         now, used = machine(), _spent() - spent
         paces = (before, pace())
     if done.returncode != 0:

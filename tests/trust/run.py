@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import cast
 
 from support.commits import ROOT, tried
+from support.processes.programs import end_on_term
 from trust.regime import Regime, Tally
 from trust.rows import Row, duration, with_row
 
@@ -67,6 +68,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, help="begin nothing new after so long")
     parser.add_argument("--anew", action="store_true", help="forget what earlier runs at this commit have tried")
     asked = parser.parse_args()
+    end_on_term()
     if asked.name is None:
         for name, entry in sorted(REGIMES.items()):
             print(f"{name:<14} {entry.tries}")
