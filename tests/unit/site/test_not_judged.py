@@ -84,6 +84,11 @@ def by_namespace(selector: dict[str, object]) -> dict[str, object]:
             [NotJudged("InterPodAffinity by namespaceSelector on pods of 1 namespace", "their labels are not known")],
             id="the namespace of some pods is not there",
         ),
+        pytest.param(
+            a_site(*NODES, a_namespace("shop"), runs().apart(by_namespace(SHOPS)), a_pod("job", "lab").finished("Failed")),
+            [],
+            id="the namespace of a pod that has finished is not there",
+        ),
         pytest.param(a_site(*NODES, a_namespace("web"), runs().apart(by_namespace({}))), [], id="none is asked for"),
         pytest.param(a_site(*NODES, runs().apart(by_namespace({}))), [], id="every namespace, whatever its labels"),
         pytest.param(a_site(*NODES, runs().apart(term("zone", {"app": "db"}))), [], id="its own namespace"),
