@@ -4,11 +4,10 @@ In: a compiled site. Out: what must be apart and what together. A tenant who nam
 VMs, and keeps none where it is (`reach.py`).
 """
 
-from dataclasses import replace
 from typing import NamedTuple
 
 from underhost.agents.affinity.gathering import Gathering, gatherings
-from underhost.agents.affinity.reach import ACT, TermReach
+from underhost.agents.affinity.reach import TermReach
 from underhost.agents.affinity.separation import Separation, separations
 from underhost.agents.compiled.model import Model
 
@@ -20,16 +19,12 @@ class Followed(NamedTuple):
     near: list[Gathering]
 
 
-def followed(model: Model) -> Followed:
-    """What is followed, as the site's options say."""
-    return _reached(model, TermReach(model.classes, model.options))
-
-
 def asked_of(model: Model) -> Followed:
     """All that is asked, followed or not."""
-    return _reached(model, TermReach(model.classes, replace(model.options, cross_namespace=ACT)))
+    return Followed(separations(model.selectors), gatherings(model.classes, model.options.host_keys))
 
 
-def _reached(model: Model, reach: TermReach) -> Followed:
-    near = gatherings(model.classes, model.options.host_keys)
-    return Followed(reach.separations(separations(model.selectors)), reach.gatherings(near))
+def followed(model: Model, asked: Followed) -> Followed:
+    """What of all that is asked is followed, as the site's options say."""
+    reach = TermReach(model.classes, model.options)
+    return Followed(reach.separations(asked.apart), reach.gatherings(asked.near))

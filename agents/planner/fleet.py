@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
-from underhost.agents.affinity.followed import Followed
 from underhost.agents.affinity.gathering import Gathering
 from underhost.agents.affinity.quorum import Quorum, quorums
 from underhost.agents.compiled.model import Model
@@ -213,22 +212,24 @@ def keeping(apart: Sequence[int], rules: Iterable[KeptRule]) -> list[int]:
     return found
 
 
-def fleets_of(snapshot: Snapshot, model: Model, room: Room, terms: Followed | None = None) -> list[VmCluster]:
+def fleets_of(snapshot: Snapshot, model: Model, room: Room, concerns: Concerns | None = None) -> list[VmCluster]:
     """The fleet of each vSphere cluster that holds the VM of a node, by name.
 
-    `terms` are what pods ask for; without them it is quick, for who has the evaluator judge that.
+    `concerns` are what pods ask for; without them it is quick, for who has the evaluator judge that.
     """
-    apart, near = terms or ((), ())
-    graphs = vm_graphs(snapshot, model, Concerns(model, apart, near))
+    asked = concerns or Concerns(model, (), ())
+    graphs = vm_graphs(snapshot, model, asked)
     by_cluster: defaultdict[str, list[Host]] = defaultdict(list)
     for _, host in sorted(snapshot.hosts.items()):
         by_cluster[host.cluster].append(host)
-    kept = [one for one in (quorums(snapshot) if terms is not None else ()) if 1 <= one.spare < len(one.members)]
+    kept = [one for one in (quorums(snapshot) if concerns is not None else ()) if 1 <= one.spare < len(one.members)]
     running: defaultdict[str, list[Vm]] = defaultdict(list)
     for _, vm in sorted(snapshot.vms.items()):
         if vm.power != "off" and vm.host in snapshot.hosts:
             running[snapshot.hosts[vm.host].cluster].append(vm)
-    return [_fleet(snapshot, graph, by_cluster[graph.name], running[graph.name], room, near, kept) for graph in graphs]
+    return [
+        _fleet(snapshot, graph, by_cluster[graph.name], running[graph.name], room, asked.near, kept) for graph in graphs
+    ]
 
 
 def _fleet(

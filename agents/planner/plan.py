@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
 
-from underhost.agents.affinity.followed import Followed, asked_of, followed
+from underhost.agents.affinity.followed import asked_of, followed
 from underhost.agents.compiled.model import Model
 from underhost.agents.drs.vm_graph import Concerns
 from underhost.agents.evaluate.evaluator import Evaluator
@@ -68,12 +68,14 @@ class _Repair:
         self._before = evaluator.update(self._snapshot)
         self._findings = asked.wanted(self._before.findings)
         model = evaluator.state(self._snapshot).model
-        binding, all_asked = followed(model), asked_of(model)
-        self._fleets = self._polite = self._fleets_of(model, binding)
-        concerns = Concerns(model, *binding).classes
-        self._holding = {pod for pod, at in model.running.at.items() if concerns[model.running.class_at[at]]}
-        if all_asked != binding:
-            self._polite = self._fleets_of(model, all_asked)
+        asked_by_all = asked_of(model)
+        binding = followed(model, asked_by_all)
+        concerns = Concerns(model, *binding)
+        self._fleets = self._polite = self._fleets_of(model, concerns)
+        running, concerned = model.running, concerns.classes
+        self._holding = {pod for pod, at in running.at.items() if concerned[running.class_at[at]]}
+        if asked_by_all != binding:
+            self._polite = self._fleets_of(model, Concerns(model, *asked_by_all))
         self._goals = Goals(self._snapshot, model, self._fleets)
         self._of_fleet, self._others = self._goals.of(self._findings)
         self._beyond = [one for one in self._others if not self._goals.might_end(one)]
@@ -92,8 +94,8 @@ class _Repair:
         moves = sorted(every, key=lambda move: move.wave)
         return Planned(self._document(moved, _steps(moves, evictions.steps), evictions, after), moves)
 
-    def _fleets_of(self, model: Model, terms: Followed) -> list[VmCluster]:
-        found = fleets_of(self._snapshot, model, self._asked.room, terms)
+    def _fleets_of(self, model: Model, concerns: Concerns) -> list[VmCluster]:
+        found = fleets_of(self._snapshot, model, self._asked.room, concerns)
         return [fleet.holding(self._asked.held) for fleet in found]
 
     def _moves(self, at: int, snapshot: Snapshot, most: int | None) -> tuple[ClusterMoves, Replayed]:

@@ -92,7 +92,7 @@ def planned_maintenance(
     turns = _by_cluster(snapshot, refs)
     parts = _Parts(snapshot, model, quorums, asked := asked_of(model))
     clusters = [_Cluster(parts, name, hosts, chosen.at_once) for name, hosts in turns.items()]
-    if any(cluster.plan.left for cluster in clusters) and (binding := followed(model)) != asked:
+    if any(cluster.plan.left for cluster in clusters) and (binding := followed(model, asked)) != asked:
         # What a pod asks of pods of others keeps no host from its maintenance.
         parts = _Parts(snapshot, model, quorums, binding)
         clusters = [_Cluster(parts, name, hosts, chosen.at_once) for name, hosts in turns.items()]

@@ -10,7 +10,8 @@ from dataclasses import replace
 from support.answers.repair import can_end
 from support.sites.movable import Puzzle
 
-from underhost.agents.affinity.followed import followed
+from underhost.agents.affinity.followed import asked_of, followed
+from underhost.agents.drs.vm_graph import Concerns
 from underhost.agents.evaluate.evaluator import Evaluator
 from underhost.agents.planner import fleet as f
 from underhost.agents.planner.assignment import Goal
@@ -26,7 +27,7 @@ def wrong_reasons(puzzle: Puzzle) -> list[str]:
     site, evaluator = puzzle.snapshot(), Evaluator(Options())
     report = evaluator.update(site)
     model = evaluator.state(site).model
-    fleets = fleets_of(site, model, Room(), followed(model))
+    fleets = fleets_of(site, model, Room(), Concerns(model, *followed(model, asked_of(model))))
     goals = Goals(site, model, fleets)
     found: list[str] = []
     for number, wanted in goals.of(report.findings)[0].items():
