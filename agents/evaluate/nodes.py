@@ -12,6 +12,7 @@ from underhost.agents.evaluate import findings as f
 from underhost.agents.evaluate.case import Case
 from underhost.agents.evaluate.store import NOTHING, FindingStore
 from underhost.agents.rules import node_name, node_unschedulable, taint_toleration
+from underhost.agents.rules.physical_host import NAME as PHYSICAL_HOST
 from underhost.agents.site import terms
 from underhost.agents.site.owners import pinned
 from underhost.agents.site.snapshot import Snapshot
@@ -23,7 +24,6 @@ REASON_ABSENT = "the node is not in the input"
 REASON_NO_VM = "no VM is known for the node"
 REASON_CLAIMED = "another node is the VM that the node claims"
 REASON_NO_HOST = "the ESXi host of the node's VM is unknown"
-PHYSICAL_HOST = "PhysicalHost"
 CORDON_TAINT = "node.kubernetes.io/unschedulable"
 
 

@@ -21,6 +21,7 @@ from underhost.agents.evaluate import findings as f
 from underhost.agents.evaluate.case import Case
 from underhost.agents.evaluate.marks import Relations
 from underhost.agents.evaluate.store import FindingStore
+from underhost.agents.rules.physical_host import NAME as PHYSICAL_HOST
 from underhost.agents.site.changes import changed_keys
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.records import Domain, Finding
@@ -28,7 +29,6 @@ from underhost.schemas.severities import UNSATISFIABLE
 from underhost.schemas.shares import Capped, Shares
 from underhost.schemas.vsphere import CONNECTED, Host
 
-RULE = "PhysicalHost"
 REASON_TOO_MANY = "more pods must be apart than hosts are usable"
 REASON_CONTRADICTION = "pods that must share a host must also be apart"
 _Crowd = tuple[SeparationId, str]  # a separation within one vSphere cluster
@@ -248,9 +248,9 @@ def _contradiction(snapshot: Snapshot, graph: VmGraph, group: Together) -> Findi
 def _finding(snapshot: Snapshot, graph: VmGraph, reason: str, message: str, pods: list[str]) -> Finding:
     first = snapshot.pods[pods[0]]
     return Finding(
-        id=f.finding_id(snapshot.site, UNSATISFIABLE, RULE, reason, graph.name, f.uid_of(pods[0], first)),
+        id=f.finding_id(snapshot.site, UNSATISFIABLE, PHYSICAL_HOST, reason, graph.name, f.uid_of(pods[0], first)),
         severity=UNSATISFIABLE,
-        rule=RULE,
+        rule=PHYSICAL_HOST,
         reason=reason,
         message=message,
         pod=pods[0],

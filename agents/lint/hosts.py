@@ -11,11 +11,10 @@ from underhost.agents.lint.checks import Check, plural
 from underhost.agents.lint.domains import separating
 from underhost.agents.lint.subjects import ANTI_AFFINITY, Complaint, PodRule
 from underhost.agents.lint.view import View
+from underhost.agents.rules.physical_host import NAME as PHYSICAL_HOST
 from underhost.agents.site.places import host_word
 from underhost.schemas.severities import DRIFT, PHYSICAL, UNSATISFIABLE
 from underhost.schemas.vsphere import VM_RULES
-
-RULE = "PhysicalHost"
 
 
 def kept_by_nodes(view: View) -> Iterator[PodRule]:
@@ -39,7 +38,7 @@ def shares_host(view: View, rule: PodRule) -> Iterator[Complaint]:
             f"The {rule.what} of {rule.subject.name} is kept by {rule.key}, yet pods of it share "
             f"{host_word(view.snapshot)} {f.listing(shared)}: {_remedy(view)}.",
             rule.key,
-            RULE,
+            PHYSICAL_HOST,
         )
 
 
@@ -61,7 +60,7 @@ def replicas_exceed_hosts(view: View, rule: PodRule) -> Iterator[Complaint]:
             f"{rule.subject.name} wants {wanted} replicas apart, and the nodes that they may use run on "
             f"{plural(count, host_word(view.snapshot))}: some must share one; use fewer replicas, or add hosts.",
             rule.key,
-            RULE,
+            PHYSICAL_HOST,
         )
 
 
@@ -76,7 +75,7 @@ def lonely_rules(view: View) -> Iterator[Complaint]:
                 "vms",
                 f"DRS rule {name} of vSphere cluster {cluster} names {who}, so it does nothing: "
                 "name two VMs or more, or remove it.",
-                RULE,
+                PHYSICAL_HOST,
             )
 
 

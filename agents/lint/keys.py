@@ -13,6 +13,7 @@ from underhost.agents.lint.checks import Check, plural, preferences, required_ru
 from underhost.agents.lint.subjects import AFFINITY_TERM, ANTI_AFFINITY, Complaint, PodRule, Subject
 from underhost.agents.lint.view import Reach, View
 from underhost.agents.rules.node_affinity import NAME as NODE_AFFINITY
+from underhost.agents.rules.physical_host import NAME as PHYSICAL_HOST
 from underhost.agents.site.places import host_word
 from underhost.agents.site.terms import PREFERRED, REQUIRED
 from underhost.schemas.severities import DRIFT, UNSATISFIABLE
@@ -134,7 +135,7 @@ def host_labels(view: View) -> Iterator[Complaint]:
                 f"{len(names)} of {plural(len(known), 'node')} ({f.listing(names)}) "
                 f"{'has' if len(names) == 1 else 'have'} no {key}, so nothing keeps pods apart by host there: "
                 "let `underhost run` label them, or give an --inventory.",
-                "PhysicalHost",
+                PHYSICAL_HOST,
                 key,
             )
 

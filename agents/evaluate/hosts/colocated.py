@@ -13,6 +13,7 @@ from underhost.agents.compiled.site import Place
 from underhost.agents.evaluate import findings as f
 from underhost.agents.evaluate.case import Case
 from underhost.agents.evaluate.store import NOTHING, FindingStore
+from underhost.agents.rules.physical_host import NAME as PHYSICAL_HOST
 from underhost.agents.site.owners import PINNED, Application, application_under, controller_of, ready, running
 from underhost.agents.site.places import HOST, NODE, SamePlace, only_kind, place_of, share
 from underhost.agents.site.snapshot import Snapshot
@@ -20,7 +21,6 @@ from underhost.schemas.kubernetes import OwnerReference, Pod
 from underhost.schemas.records import Domain, Finding
 from underhost.schemas.severities import CO_LOCATED
 
-RULE = "PhysicalHost"
 REASON_HOST = "all ready replicas share a host"
 REASON_NODE = "all ready replicas share a node"
 NO_REPLICAS = (*PINNED, "Job")  # a Job's pods share the work; they do not stand in for one another
@@ -181,9 +181,9 @@ def _finding(snapshot: Snapshot, application: Application, pods: list[str], plac
         f"({f.listing(pods)}) run on {place}{on}, and {why}"
     )
     return Finding(
-        id=f.finding_id(snapshot.site, CO_LOCATED, RULE, place.kind, place.id, f.uid_of(pods[0], first)),
+        id=f.finding_id(snapshot.site, CO_LOCATED, PHYSICAL_HOST, place.kind, place.id, f.uid_of(pods[0], first)),
         severity=CO_LOCATED,
-        rule=RULE,
+        rule=PHYSICAL_HOST,
         reason=REASON_HOST if place.kind == HOST else REASON_NODE,
         message=message,
         pod=pods[0],

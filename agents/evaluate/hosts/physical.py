@@ -10,11 +10,11 @@ from underhost.agents.compiled.domains import Domains, Topology
 from underhost.agents.evaluate import findings as f
 from underhost.agents.evaluate.case import Case
 from underhost.agents.evaluate.meetings import Group, Meetings
+from underhost.agents.rules.physical_host import NAME as PHYSICAL_HOST
 from underhost.agents.site.places import named_host
 from underhost.schemas.records import Domain, Finding
 from underhost.schemas.severities import PHYSICAL
 
-RULE = "PhysicalHost"
 REASON = "pods that a rule keeps apart share a host"
 HOST = "host"
 
@@ -50,9 +50,11 @@ class Physical(Meetings):
             "one host failure takes them together."
         )
         return Finding(
-            id=f.finding_id(snapshot.site, PHYSICAL, RULE, source, host + group.stranger, f.uid_of(pods[0], first)),
+            id=f.finding_id(
+                snapshot.site, PHYSICAL, PHYSICAL_HOST, source, host + group.stranger, f.uid_of(pods[0], first)
+            ),
             severity=PHYSICAL,
-            rule=RULE,
+            rule=PHYSICAL_HOST,
             reason=REASON,
             message=message,
             pod=pods[0],

@@ -8,6 +8,7 @@ absent is not stale: nobody may have been asked to write it.
 from collections.abc import Collection, Mapping
 
 from underhost.agents.evaluate import findings as f
+from underhost.agents.rules.physical_host import NAME as PHYSICAL_HOST
 from underhost.agents.sinks.labels.carriers import LabelCarriers
 from underhost.agents.sinks.labels.values import label_value, label_values
 from underhost.agents.site.changes import Derived, changed_keys, same_objects
@@ -17,7 +18,6 @@ from underhost.schemas.kubernetes import Node
 from underhost.schemas.records import Domain, Finding, NodeHost
 from underhost.schemas.severities import LABEL_STALE
 
-RULE = "PhysicalHost"
 REASON = "the node's label names another ESXi host than vSphere does"
 REASON_PODS = "labels of pods name another ESXi host than the one that they are on"
 BOUND = 60.0
@@ -128,9 +128,11 @@ def _of_pods(snapshot: Snapshot, node: str, key: str, wrong: Mapping[str, str]) 
     pods, values = sorted(wrong), sorted(set(wrong.values()))
     many = f"{len(pods)} pods" if len(pods) > 1 else "1 pod"
     return Finding(
-        id=f.finding_id(snapshot.site, LABEL_STALE, RULE, f"pods/{key}", node, snapshot.nodes[node].metadata.uid),
+        id=f.finding_id(
+            snapshot.site, LABEL_STALE, PHYSICAL_HOST, f"pods/{key}", node, snapshot.nodes[node].metadata.uid
+        ),
         severity=LABEL_STALE,
-        rule=RULE,
+        rule=PHYSICAL_HOST,
         reason=REASON_PODS,
         message=f"Label {key} of {many} on node {node} ({f.listing(pods)}) names {f.listing(values)}, "
         f"but the node's VM runs on ESXi host {snapshot.node_hosts[node].host_name} by now.",
@@ -144,9 +146,9 @@ def _finding(snapshot: Snapshot, node: str, key: str, value: str) -> Finding:
     joined = snapshot.node_hosts[node]
     said = f"names {value}" if value else "is empty"
     return Finding(
-        id=f.finding_id(snapshot.site, LABEL_STALE, RULE, key, node, snapshot.nodes[node].metadata.uid),
+        id=f.finding_id(snapshot.site, LABEL_STALE, PHYSICAL_HOST, key, node, snapshot.nodes[node].metadata.uid),
         severity=LABEL_STALE,
-        rule=RULE,
+        rule=PHYSICAL_HOST,
         reason=REASON,
         message=f"Label {key} of node {node} {said}, but its VM runs on ESXi host {joined.host_name}.",
         node=node,
