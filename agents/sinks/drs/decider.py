@@ -19,12 +19,12 @@ from underhost.agents.evaluate.evaluator import SiteEvaluator
 from underhost.agents.sinks.drs.sink import split_target
 from underhost.agents.sinks.orders import DRY_RUN, FAILED, NOOP, REFUSED, order
 from underhost.agents.sinks.ports import Decider
+from underhost.agents.sinks.rates import HOUR, MINUTE, Rate
 from underhost.agents.site.snapshot import Options, Snapshot
 from underhost.schemas.commands import DRS_RULE
 from underhost.schemas.records import Action, Outcome
 from underhost.schemas.vsphere import ANTI_AFFINITY, VM_RULES, DrsRule
 
-MINUTE, HOUR = 60.0, 3600.0
 UNNEEDED = "no two of its VMs need the rule any more"
 
 
@@ -108,8 +108,8 @@ class DrsDecider(Decider):
         self._site, self._needed, self._held_until = site, needed, held_until
         self._pacing, self._mandatory = pacing or Pacing(), mandatory
         self._ordered: dict[str, _OrderedRule] = {}
-        self._edits: defaultdict[str, deque[tuple[float, str]]] = defaultdict(deque)
-        self._shares: defaultdict[_Place, deque[tuple[float, str]]] = defaultdict(deque)
+        self._edits: defaultdict[str, Rate] = defaultdict(lambda: Rate(self._pacing.edits, MINUTE))
+        self._shares: defaultdict[_Place, Rate] = defaultdict(lambda: Rate(self._pacing.tenant_edits, HOUR))
         self._last: tuple[Snapshot, list[Action]] | None = None
         self._wanted: dict[str, tuple[Mapping[str, object], float]] = {}
         self._compared: dict[str, _Compared] = {}
@@ -135,9 +135,13 @@ class DrsDecider(Decider):
         pauses = {FAILED: self._pacing.failed, REFUSED: self._pacing.refused, DRY_RUN: float("inf")}
         last.under_way, last.again = False, now + pauses.get(outcome.result, self._pacing.settle)
         if outcome.result in (DRY_RUN, NOOP, REFUSED):
-            for edits in (self._edits[split_target(outcome.target)[0]], self._shares[self._place(outcome.target)]):
-                for edit in [edit for edit in edits if edit[1] == outcome.id]:
-                    edits.remove(edit)
+            for edits in self._rates_of(outcome.target):
+                edits.give_back(outcome.id)
+
+    def _rates_of(self, target: str) -> tuple[Rate, Rate]:
+        """The edits of its cluster, and those of the namespace in it."""
+        place = self._place(target)
+        return self._edits[place[0]], self._shares[place]
 
     def _place(self, target: str) -> "_Place":
         """Whose edit in which cluster it is."""
@@ -151,17 +155,13 @@ class DrsDecider(Decider):
             waiting[self._place(action.target)].append(action)
         chosen = set[str]()
         while waiting:
-            place = min(waiting, key=self._last_served)
+            place = min(waiting, key=lambda place: self._shares[place].last)
             action = waiting[place].popleft()
             if not waiting[place]:
                 del waiting[place]
             if self._orders(action, now):
                 chosen.add(action.id)
         return [action for action in actions if action.id in chosen]
-
-    def _last_served(self, place: "_Place") -> float:
-        edits = self._shares[place]
-        return edits[-1][0] if edits else float("-inf")
 
     def _wanted_since(self, action: Action, now: float) -> float:
         desired, since = self._wanted.get(action.target, (None, now))
@@ -188,19 +188,14 @@ class DrsDecider(Decider):
 
     def _has_room(self, action: Action, now: float) -> bool:
         """Whether the cluster, and the namespace in it, has an edit left; it is taken."""
-        place = self._place(action.target)
-        paces = (
-            (self._edits[place[0]], MINUTE, self._pacing.edits),
-            (self._shares[place], HOUR, self._pacing.tenant_edits),
-        )
-        for edits, span, most in paces:
-            while edits and edits[0][0] <= now - span:
-                edits.popleft()
-            if len(edits) >= most:
-                self.wait_until(edits[0][0] + span)
+        rates = self._rates_of(action.target)
+        for edits in rates:
+            at = edits.room_at(now)
+            if at > now:
+                self.wait_until(at)
                 return False
-        for edits, _, _ in paces:
-            edits.append((now, action.id))
+        for edits in rates:
+            edits.add(now, action.id)
         return True
 
     def _missing(self, snapshot: Snapshot) -> list[Action]:

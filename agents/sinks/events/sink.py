@@ -15,7 +15,7 @@ said to.
 import asyncio
 import hashlib
 import time
-from collections import OrderedDict, defaultdict, deque
+from collections import OrderedDict, defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
@@ -24,6 +24,7 @@ import msgspec
 from underhost.agents.sinks.bindings import OUR_SCHEDULER
 from underhost.agents.sinks.orders import APPLIED, DRY_RUN, NOOP, REFUSED, answer, desired_of, order
 from underhost.agents.sinks.ports import EventWriter, Sink
+from underhost.agents.sinks.rates import MINUTE, Rate
 from underhost.schemas.commands import EVENT
 from underhost.schemas.errors import Conflict, Gone
 from underhost.schemas.records import Action, Outcome
@@ -38,7 +39,6 @@ LONGEST = 1000
 LONGEST_NAME = 253
 PER_SECOND, BURST = 20.0, 50
 """Commands that are carried out in a second, and at once after a quiet time."""
-MINUTE = 60.0
 REMEMBERED = 5_000
 TRIES = 3
 
@@ -129,7 +129,7 @@ class EventSink(Sink):
         self._binds = binds
         self._pace = _Pace(sleep, monotonic)
         self._share, self._monotonic = share, monotonic
-        self._told: defaultdict[str, deque[float]] = defaultdict(deque)
+        self._told: defaultdict[str, Rate] = defaultdict(lambda: Rate(share, MINUTE))
         self._known: OrderedDict[tuple[str, str], _Series] = OrderedDict()
 
     async def apply(self, action: Action) -> Outcome:
@@ -176,12 +176,10 @@ class EventSink(Sink):
         """Whether one more may be told of the namespace; what is of no namespace always may."""
         if not namespace:
             return True
-        now, times = self._monotonic(), self._told[namespace]
-        while times and times[0] <= now - MINUTE:
-            times.popleft()
-        if len(times) >= self._share:
+        now, told = self._monotonic(), self._told[namespace]
+        if told.room_at(now) > now:
             return False
-        times.append(now)
+        told.add(now)
         return True
 
     async def _identified(self, told: Told) -> Told:

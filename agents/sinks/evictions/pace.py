@@ -5,16 +5,14 @@ eviction is under way from its order until the next pod is ready.
 """
 
 import math
-from collections import deque
 from dataclasses import dataclass
 
 from underhost.agents.repair.evictable import ReplicaCount
 from underhost.agents.repair.evictions import Candidate
 from underhost.agents.sinks.evictions.loop_guard import CaseKey
+from underhost.agents.sinks.rates import MINUTE, Rate
 from underhost.agents.site.owners import Application
 from underhost.streams.settings.sinks import EvictionSettings
-
-MINUTE = 60.0
 
 
 @dataclass
@@ -49,16 +47,12 @@ class EvictionPace:
     """The evictions of one site that are under way, by pod."""
 
     def __init__(self, settings: EvictionSettings) -> None:
-        self._settings = settings
-        self._minute: deque[tuple[float, str]] = deque()
+        self._settings, self._rate = settings, Rate(settings.per_minute, MINUTE)
         self.under_way: dict[str, UnderWay] = {}
 
     def room_at(self, now: float) -> float:
         """When the next eviction fits into a minute: now, or later."""
-        while self._minute and self._minute[0][0] <= now - MINUTE:
-            self._minute.popleft()
-        over = len(self._minute) - self._settings.per_minute
-        return now if over < 0 else self._minute[over][0] + MINUTE
+        return self._rate.room_at(now)
 
     @property
     def full(self) -> bool:
@@ -92,14 +86,14 @@ class EvictionPace:
     def begin(self, one: UnderWay) -> None:
         """It is ordered."""
         self.under_way[one.pod] = one
-        self._minute.append((one.at, one.id))
+        self._rate.add(one.at, one.id)
 
     def applied(self, pod: str, now: float) -> None:
         """The sink has done it by now: the minute begins here, not with the order."""
         one = self.under_way[pod]
         one.applied = True
-        self._drop(one.id)
-        self._minute.append((now, one.id))
+        self._rate.give_back(one.id)
+        self._rate.add(now, one.id)
 
     def end(self, pod: str) -> None:
         """It is over."""
@@ -109,7 +103,4 @@ class EvictionPace:
         """It did not take place. The minute counts it all the same, unless the cluster was not even asked."""
         one = self.under_way.pop(pod)
         if not asked:
-            self._drop(one.id)
-
-    def _drop(self, id_: str) -> None:
-        self._minute = deque(entry for entry in self._minute if entry[1] != id_)
+            self._rate.give_back(one.id)

@@ -3,14 +3,12 @@
 In: moves as they are ordered, and what became of them. Out: whether one more may be. Times are monotonic seconds.
 """
 
-from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from underhost.agents.sinks.rates import MINUTE, Rate
 from underhost.schemas.records import Action
 from underhost.streams.settings.sinks import MoveSettings
-
-MINUTE = 60.0
 
 
 @dataclass
@@ -39,16 +37,12 @@ class MovePace:
     """The vMotions of one site that are under way, by VM."""
 
     def __init__(self, settings: MoveSettings) -> None:
-        self._settings = settings
-        self._minute: deque[float] = deque()
+        self._settings, self._rate = settings, Rate(settings.per_minute, MINUTE)
         self.under_way: dict[str, MoveUnderWay] = {}
 
     def room_at(self, now: float) -> float:
         """When the next vMotion fits into a minute: now, or later."""
-        while self._minute and self._minute[0] <= now - MINUTE:
-            self._minute.popleft()
-        over = len(self._minute) - self._settings.per_minute
-        return now if over < 0 else self._minute[over] + MINUTE
+        return self._rate.room_at(now)
 
     def admits(self, cluster: str, hosts: Iterable[str]) -> bool:
         """Whether one more between these hosts of the cluster may be under way."""
@@ -60,10 +54,10 @@ class MovePace:
     def begin(self, one: MoveUnderWay) -> None:
         """It is ordered."""
         self.under_way[one.vm] = one
-        self._minute.append(one.at)
+        self._rate.add(one.at, one.vm)
 
     def end(self, vm: str, *, counts: bool = True) -> None:
         """It is over; one that vCenter was not asked for does not count in its minute."""
         one = self.under_way.pop(vm)
-        if not counts and one.at in self._minute:
-            self._minute.remove(one.at)
+        if not counts:
+            self._rate.give_back(one.vm)

@@ -4,18 +4,16 @@ In: findings, the moves of a plan, and commands. Out: the findings whose namespa
 and who has had its share. A vMotion is made for the namespaces whose findings it ends. Times are monotonic seconds.
 """
 
-from collections import defaultdict, deque
 from collections.abc import Iterable
 
 from underhost.agents.evaluate.findings import namespace_of
 from underhost.agents.planner.order import PlannedMove
 from underhost.agents.sinks.moves.vain import desired_move
 from underhost.agents.sinks.orders import seconds_of
+from underhost.agents.sinks.rates import HOUR, Rate
 from underhost.agents.sinks.turns import in_turn
 from underhost.schemas.records import Action, Finding
 from underhost.schemas.shares import Capped
-
-HOUR = 3600.0
 
 
 class MoveShares:
@@ -27,7 +25,7 @@ class MoveShares:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._begun: defaultdict[str, deque[float]] = defaultdict(deque)
+        self._begun: dict[str, Rate] = {}
         self._whose: dict[str, str] = {}
         self.spared: frozenset[str] = frozenset()
         self.capped: list[Capped] = []
@@ -72,17 +70,17 @@ class MoveShares:
     def begin(self, namespaces: Iterable[str], now: float) -> None:
         """A move for these is ordered."""
         for one in namespaces:
-            self._begun[one].append(now)
+            self._begun.setdefault(one, Rate(self._most, HOUR)).add(now)
 
     def _count(self, namespace: str) -> int:
         return len(self._begun[namespace]) if namespace in self._begun else 0
 
     def _room_at(self, namespace: str, now: float) -> float:
         """When the namespace may have one more: now, or later."""
-        begun = self._begun.get(namespace, deque())
-        while begun and begun[0] <= now - HOUR:
-            begun.popleft()
+        begun = self._begun.get(namespace)
+        if begun is None:
+            return now
+        at = begun.room_at(now)
         if not begun:
-            self._begun.pop(namespace, None)
-        over = len(begun) - self._most
-        return now if over < 0 or not namespace else begun[over] + HOUR
+            del self._begun[namespace]
+        return at

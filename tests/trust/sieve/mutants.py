@@ -145,7 +145,7 @@ def _opened_by_this_run(original: Any) -> Any:
 
 
 def _not_begun(self: Any, one: Any) -> None:
-    self._minute.append((one.at, one.id))
+    self._rate.add(one.at, one.id)
 
 
 # ------------------------------------------------------------------------------------------------------ what is watched

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from underhost.agents.pipeline.gates.limits import MINUTE, WriteLimits
+from underhost.agents.pipeline.gates.limits import WriteLimits
+from underhost.agents.sinks.rates import MINUTE
 from underhost.agents.sinks.registry import limits_of
 from underhost.schemas.records import Action, Outcome
 from underhost.streams.settings.model import Settings
