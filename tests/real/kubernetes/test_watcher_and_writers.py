@@ -16,6 +16,7 @@ from support.processes.crowd import create as create_many
 from support.processes.kube import ADMIN_TOKEN, NOBODY_TOKEN, USER_TOKENS, Kube, start_kube
 from support.processes.ports import free_ports
 from support.processes.relay import Outage
+from support.watching import following
 from typer.testing import CliRunner, Result
 
 from underhost.agents.commands.application import build
@@ -71,19 +72,8 @@ def a_pod(name: str, node: str = "") -> dict[str, Any]:
 async def watching(kube: Kube, topics: FakeTopics, timing: Timing | None = None) -> AsyncIterator[KubernetesSource]:
     settings = KubernetesSettings(kubeconfig=kube.kubeconfig)
     source = KubernetesSource("prod", settings, topics, topics, timing=timing)
-    run = asyncio.create_task(source.run())
-    ready = asyncio.create_task(source.ready.wait())
-    try:
-        await asyncio.wait([run, ready], return_when=asyncio.FIRST_COMPLETED, timeout=30)
-        if run.done():
-            run.result()
-        assert source.ready.is_set()
+    async with following(source):
         yield source
-        assert not run.done()
-    finally:
-        for task in (run, ready):
-            task.cancel()
-        await asyncio.gather(run, ready, return_exceptions=True)
 
 
 async def test_a_long_list_is_one_answer_no_older_than_its_first_page(

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from itertools import pairwise
 from pathlib import Path
@@ -24,8 +24,9 @@ from pydantic import SecretStr
 from pyVim.connect import SmartConnect
 from pyVmomi import SoapAdapter, vim, vmodl
 from support.answers.narrow import Misfits, misfits
-from support.fakes.vcenter import FakeTopics
+from support.fakes.topics import FakeTopics
 from support.processes.vcsim import PASSWORD, USERNAME, Tagging, Vcsim, hang_up, start_vcsim
+from support.watching import running
 
 from underhost.agents.drs.names import rule_name
 from underhost.agents.sinks.drs.sink import DrsSink
@@ -135,16 +136,6 @@ def wait_for(task: Any) -> None:
         pass  # each look is a request
     if task.info.state != "success":
         raise task.info.error
-
-
-@asynccontextmanager
-async def running(source: VSphereSource) -> AsyncIterator[asyncio.Task[None]]:
-    task = asyncio.create_task(source.run())
-    try:
-        yield task
-    finally:
-        task.cancel()
-        await asyncio.wait({task})
 
 
 # ---------------------------------------------------------------------------------------------------------- logging in
@@ -263,7 +254,7 @@ async def test_the_first_list_holds_every_host_vm_and_cluster(vcsim: Vcsim, sett
     topics = FakeTopics()
     with structlog.testing.capture_logs() as logs:
         async with running(VSphereSource("s", settings, topics, topics)):
-            log = await topics.until(7 + 7 + 1 + 3)
+            log = await topics.holding(7 + 7 + 1 + 3)
     hosts = [decode(record.value or b"", Host) for record in log if record.key.startswith("s/host/")]
     vms = [decode(record.value or b"", Vm) for record in log if record.key.startswith("s/vm/")]
     assert sorted(host.name for host in hosts) == [f"{CLUSTER}_H{i}" for i in range(7)]
@@ -273,20 +264,20 @@ async def test_the_first_list_holds_every_host_vm_and_cluster(vcsim: Vcsim, sett
     assert sorted(vm.name for vm in vms) == [f"{CLUSTER}_RP0_VM{i}" for i in range(7)]
     assert {vm.host for vm in vms} <= {host.id for host in hosts}
     assert all(len(vm.uuid) == 36 and vm.power == "on" for vm in vms)
-    assert topics.keys(DRS_RULES) == [f"s/cluster//{CLUSTER}", "s/listed/vsphere"]
+    assert topics.keys(DRS_RULES) == [f"s/cluster//{CLUSTER}"]
     assert PASSWORD not in str([value for entry in logs for key, value in entry.items() if key != "event"]).split()
 
 
 async def test_a_relocation_is_one_record_with_the_new_host(admin: Admin, settings: VSphereSettings) -> None:
     topics = FakeTopics()
     async with running(VSphereSource("s", settings, topics, topics)):
-        first = len(await topics.until(18))
+        first = len(await topics.holding(18))
         vm, *_ = admin.all(vim.VirtualMachine).values()
         target = next(host for host in admin.all(vim.HostSystem).values() if host != admin.host_of(vm))
         await asyncio.to_thread(wait_for, admin.relocate(vm, target))
-        await topics.until(first + 1)
+        await topics.holding(first + 1)
         wait_for(vm.PowerOff())
-        log = await topics.until(first + 2)
+        log = await topics.holding(first + 2)
     moved, powered = (decode(record.value or b"", Vm) for record in log[first:])
     assert (moved.id, moved.host, moved.power) == (vm._GetMoId(), target._GetMoId(), "on")
     assert (powered.id, powered.host, powered.power) == (vm._GetMoId(), target._GetMoId(), "off")
@@ -297,13 +288,13 @@ async def test_350_vms_relocated_at_once_are_all_seen(parts: Path, tmp_path: Pat
     try:
         with administrator(vcsim.port) as admin:
             async with running(VSphereSource("s", trusting(vcsim, tmp_path), topics, topics)):
-                first = len(await topics.until(7 + 350 + 1 + 3))
+                first = len(await topics.holding(7 + 350 + 1 + 3))
                 target, *_ = admin.all(vim.HostSystem).values()
                 vms = admin.all(vim.VirtualMachine)
                 elsewhere = {ref for ref, vm in vms.items() if admin.host_of(vm) != target}
 
                 await asyncio.to_thread(lambda: [admin.relocate(vm, target) for vm in vms.values()])
-                log = await topics.until(first + len(elsewhere))
+                log = await topics.holding(first + len(elsewhere))
     finally:
         vcsim.stop()
     # vcsim compares every object for every update and falls far behind; then the watcher lists anew, which ends with
@@ -322,12 +313,12 @@ async def test_maintenance_mode_that_is_not_announced_is_seen_by_the_poll(
     topics = FakeTopics()
     polling = settings.model_copy(update={"poll_interval": 0.2})
     async with running(VSphereSource("s", polling, topics, topics)):
-        first = len(await topics.until(18))
+        first = len(await topics.holding(18))
         host, *_ = admin.all(vim.HostSystem).values()
         await asyncio.to_thread(wait_for, host.EnterMaintenanceMode_Task(0))
-        await topics.until(first + 1)
+        await topics.holding(first + 1)
         await asyncio.to_thread(wait_for, host.ExitMaintenanceMode_Task(0))
-        log = await topics.until(first + 2)
+        log = await topics.holding(first + 2)
     assert [(record.key, decode(record.value or b"", Host).state) for record in log[first:]] == [
         (f"s/host//{host._GetMoId()}", "maintenance"),
         (f"s/host//{host._GetMoId()}", "connected"),
@@ -340,7 +331,7 @@ async def test_custom_attributes_of_a_host_are_its_labels(admin: Admin, settings
     admin.content.customFieldsManager.SetField(host, field.key, "r7")
     topics = FakeTopics()
     async with running(VSphereSource("s", settings, topics, topics)):
-        await topics.until(18)
+        await topics.holding(18)
     state = await topics.state(HOSTS, "s")
     labels = decode(state[f"s/host//{host._GetMoId()}"], Host).labels
     assert labels == {"datacenter": "DC0", "rack": "r7"}
@@ -366,14 +357,14 @@ async def test_tags_of_a_host_and_of_what_it_is_in_are_its_labels_and_the_neares
         return [decode(state[f"s/host//{ref}"], Host).labels for ref in (first, second)]
 
     async with running(source):
-        count = len(await topics.until(18))
+        count = len(await topics.holding(18))
         assert await labels() == [
             {"datacenter": "DC0", "tag:k8s-zone": "a", "tag:rack": "r8"},
             {"datacenter": "DC0", "tag:k8s-zone": "b", "tag:rack": "r7"},
         ]
         tagging.attach(r8, "HostSystem", second)
         source.refresh()
-        await topics.until(count + 1)
+        await topics.holding(count + 1)
         assert (await labels())[1]["tag:rack"] == "r8"
         sessions = len(admin.content.sessionManager.sessionList)
     assert len(admin.content.sessionManager.sessionList) == sessions - 1
@@ -384,21 +375,21 @@ async def test_a_vm_that_is_destroyed_is_tombstoned_and_a_new_one_published(
 ) -> None:
     topics = FakeTopics()
     async with running(VSphereSource("s", settings, topics, topics)):
-        first = len(await topics.until(18))
+        first = len(await topics.holding(18))
         ref, vm = next(iter(admin.all(vim.VirtualMachine).items()))
         host = admin.host_of(vm)
         spec = vim.vm.CloneSpec(location=vim.vm.RelocateSpec(host=host), powerOn=True, template=False)
         await asyncio.to_thread(wait_for, vm.CloneVM_Task(vm.parent, "fresh", spec))
         async with asyncio.timeout(10):
-            while not any("fresh" in str(record.value) for record in topics.log):
-                await topics.until(len(topics.log) + 1)
+            while not any("fresh" in str(record.value) for record in topics.records):
+                await topics.holding(len(topics.records) + 1)
         wait_for(vm.PowerOff())
         await asyncio.to_thread(wait_for, vm.Destroy_Task())
         async with asyncio.timeout(10):
-            while topics.log[-1].value is not None:
-                await topics.until(len(topics.log) + 1)
-    assert topics.log[-1].key == f"s/vm//{ref}"
-    assert [record for record in topics.log[first:] if record.value is None] == [topics.log[-1]]
+            while topics.records[-1].value is not None:
+                await topics.holding(len(topics.records) + 1)
+    assert topics.records[-1].key == f"s/vm//{ref}"
+    assert [record for record in topics.records[first:] if record.value is None] == [topics.records[-1]]
 
 
 async def test_an_ended_session_is_replaced_and_nothing_is_lost_or_deleted(
@@ -408,18 +399,19 @@ async def test_an_ended_session_is_replaced_and_nothing_is_lost_or_deleted(
     vm = next(iter(admin.all(vim.VirtualMachine).values()))
     hosts = list(admin.all(vim.HostSystem).values())
     async with running(VSphereSource("s", settings.model_copy(update={"poll_interval": 0.2}), topics, topics)):
-        count = len(await topics.until(18))
+        count = len(await topics.holding(18))
         for cycle in range(3):
             own = admin.content.sessionManager.currentSession.key
             keys = [session.key for session in admin.content.sessionManager.sessionList if session.key != own]
             admin.content.sessionManager.TerminateSession(keys)
             target = hosts[cycle % 2] if admin.host_of(vm) != hosts[cycle % 2] else hosts[2]
             await asyncio.to_thread(wait_for, admin.relocate(vm, target))
-            await topics.until(count + 4)  # the VM's move, then a marker in each topic; the order depends on the moment
-            count = len(topics.log)
+            # The VM's move, then a marker in each topic; the order depends on the moment
+            await topics.holding(count + 4)
+            count = len(topics.records)
             state = await topics.state(VMS, "s")
             assert decode(state[f"s/vm//{vm._GetMoId()}"], Vm).host == target._GetMoId()
-    assert [record for record in topics.log if record.value is None] == []
+    assert [record for record in topics.records if record.value is None] == []
 
 
 async def test_a_session_that_idles_out_is_replaced_within_five_seconds(
@@ -429,9 +421,9 @@ async def test_a_session_that_idles_out_is_replaced_within_five_seconds(
     admin.content.setting.UpdateOptions([option])
     topics = FakeTopics()
     async with running(VSphereSource("s", settings, topics, topics)):  # the poll is far away: the wait idles
-        await topics.until(18)
-        await topics.until(21)
-    assert [record.key for record in topics.log[18:21]] == ["s/listed/vsphere"] * 3
+        await topics.holding(18)
+        await topics.holding(21)
+    assert [record.key for record in topics.records[18:21]] == ["s/listed/vsphere"] * 3
 
 
 async def test_a_vcenter_that_comes_back_is_listed_anew_without_help(
@@ -439,11 +431,11 @@ async def test_a_vcenter_that_comes_back_is_listed_anew_without_help(
 ) -> None:
     topics = FakeTopics()
     async with running(VSphereSource("s", settings, topics, topics)) as task:
-        await topics.until(18)
+        await topics.holding(18)
         vcsim.stop()
         again = await asyncio.to_thread(start_vcsim, parts, port=vcsim.port)
         try:
-            log = await topics.until(21)
+            log = await topics.holding(21)
             assert not task.done()
         finally:
             again.stop()
@@ -464,14 +456,14 @@ async def test_a_silent_vcenter_is_given_up_and_listed_anew_when_it_speaks_again
     monkeypatch.setattr(client, "CALL_TIMEOUT", client.LOGIN_STEP_TIMEOUT)  # just above the length of a wait
     topics, paused = FakeTopics(), Paused()
     async with running(VSphereSource("s", settings, topics, topics, timing=Timing(sleep=paused))) as task:
-        await topics.until(18)
+        await topics.holding(18)
         vcsim.process.send_signal(signal.SIGSTOP)
         try:
             async with asyncio.timeout(30):
                 await paused.wait()
         finally:
             vcsim.process.send_signal(signal.SIGCONT)
-        log = await topics.until(21)
+        log = await topics.holding(21)
         assert not task.done()
     assert [record.key for record in log[18:21]] == ["s/listed/vsphere"] * 3
     assert [record for record in log if record.value is None] == []
@@ -481,7 +473,7 @@ async def test_a_stop_ends_the_wait_and_logs_out(admin: Admin, settings: VSphere
     before = len(admin.content.sessionManager.sessionList)
     topics = FakeTopics()
     async with running(VSphereSource("s", settings, topics, topics)):
-        await topics.until(18)
+        await topics.holding(18)
         assert len(admin.content.sessionManager.sessionList) == before + 1
     assert len(admin.content.sessionManager.sessionList) == before
 
@@ -599,10 +591,10 @@ async def test_a_rule_of_ours_reaches_the_topic_right_after_the_sink_wrote_it(
     desired = {"cluster": CLUSTER, "type": "anti-affinity", "vms": [a, b], "mandatory": False}
     command = order("drs-rule", f"drs-rule/{CLUSTER}/{OURS}", desired, "", {})
     async with running(source):
-        first = len(await topics.until(18))
+        first = len(await topics.holding(18))
         sink = DrsSink(writer, "s", vms=lambda: admin.all(vim.VirtualMachine), enabled=True, refresh=source.refresh)
         results = [await sink.apply(command) for _ in range(5)]
-        log = await topics.until(first + 1)
+        log = await topics.holding(first + 1)
     assert [result.result for result in results] == ["applied", "noop", "noop", "noop", "noop"]
     assert log[first].key == f"s/drs-rule//{CLUSTER}:{OURS}"
     rule = decode(log[first].value or b"", DrsRule)

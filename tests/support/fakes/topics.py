@@ -1,9 +1,8 @@
 """Topics in memory: implements `streams.ports.Publisher` and `TopicReader` as far as sources need them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 
-from underhost.schemas.errors import Unreachable
 from underhost.schemas.keys import site_of
 from underhost.schemas.topics import Topic
 from underhost.streams.ports import Outgoing, Record
@@ -13,22 +12,21 @@ class FakeTopics:
     """What was published, in order, and the live records of each topic.
 
     Attributes:
-        away: publishes that fail before one gets through, as when the broker is away.
+        faults: raised by the next publishes, one by each, as when the broker is away.
     """
 
     at_hand = True
 
-    def __init__(self) -> None:
+    def __init__(self, live: Mapping[str, Mapping[str, bytes]] | None = None) -> None:
         self.records: list[Outgoing] = []
-        self.live: dict[str, dict[str, bytes]] = {}
-        self.away = 0
+        self.live = {name: dict(records) for name, records in (live or {}).items()}
+        self.faults: list[Exception] = []
         self._changed = asyncio.Condition()
 
     async def publish(self, *records: Outgoing) -> None:
         async with self._changed:
-            if self.away:
-                self.away -= 1
-                raise Unreachable("the fake broker is away")
+            if self.faults:
+                raise self.faults.pop(0)
             for record in records:
                 self.records.append(record)
                 live = self.live.setdefault(record.topic.name, {})
@@ -42,6 +40,11 @@ class FakeTopics:
         """Wait until what was published meets the condition."""
         async with asyncio.timeout(120), self._changed:  # a bound for what hangs, wide enough for a busy machine
             await self._changed.wait_for(lambda: bool(condition(self)))
+
+    async def holding(self, count: int) -> list[Outgoing]:
+        """What was published, once there are so many records."""
+        await self.until(lambda topics: len(topics.records) >= count)
+        return self.records
 
     async def state(self, topic: Topic, site: str) -> dict[str, bytes]:
         return {key: value for key, value in self.live.get(topic.name, {}).items() if site_of(key) == site}

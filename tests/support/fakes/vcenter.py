@@ -10,9 +10,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from underhost.schemas.errors import Gone, Refused
-from underhost.schemas.topics import Topic
 from underhost.schemas.vsphere import DrsRule
-from underhost.streams.ports import LiveHost, LiveVm, Outgoing
+from underhost.streams.ports import LiveHost, LiveVm
 from underhost.streams.settings.clusters import VSphereSettings
 from underhost.streams.vsphere.changes import CLUSTER, HOST, LEAVE, MODIFY, VM, ClusterState, ObjectChange, Page, Poll
 
@@ -141,45 +140,6 @@ class FakeCollector:
 
     async def close(self) -> None:
         self._vcenter.logouts += 1
-
-
-class FakeTopics:
-    """Publisher and TopicReader in one: what was published is what the topics hold."""
-
-    at_hand = True
-
-    def __init__(self, held: Mapping[str, Mapping[str, bytes]] | None = None) -> None:
-        self.log: list[Outgoing] = []
-        self.faults: list[Exception] = []
-        self._held = {name: dict(records) for name, records in (held or {}).items()}
-        self._arrived = asyncio.Event()
-
-    async def publish(self, *records: Outgoing) -> None:
-        if self.faults:
-            raise self.faults.pop(0)
-        for record in records:
-            topic = self._held.setdefault(record.topic.name, {})
-            if record.value is None:
-                topic.pop(record.key, None)
-            else:
-                topic[record.key] = record.value
-        self.log.extend(records)
-        self._arrived.set()
-
-    async def state(self, topic: Topic, site: str) -> dict[str, bytes]:
-        return {key: value for key, value in self._held.get(topic.name, {}).items() if key.startswith(f"{site}/")}
-
-    def keys(self, topic: Topic) -> list[str]:
-        """Keys of the live records, sorted, markers included."""
-        return sorted(self._held.get(topic.name, {}))
-
-    async def until(self, count: int) -> list[Outgoing]:
-        """The log, once it holds this many records."""
-        async with asyncio.timeout(60):
-            while len(self.log) < count:
-                self._arrived.clear()
-                await self._arrived.wait()
-        return self.log
 
 
 def a_host(name: str, **properties: Any) -> dict[str, Any]:

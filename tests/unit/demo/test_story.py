@@ -3,8 +3,9 @@
 from collections.abc import Callable, Iterator
 
 import pytest
+from support.fakes.topics import FakeTopics
 from support.simulation.operated import a_site
-from support.sites.simulated import MemoryTopics, turns, watched
+from support.sites.simulated import turns, watched
 
 from underhost.agents.demo.picture import DemoState
 from underhost.agents.demo.story import (
@@ -76,7 +77,7 @@ def a_finding(state: str, **others: object) -> Outgoing:
 
 async def the_records() -> Iterator[tuple[str, list[Record]]]:
     """What a pipeline publishes over the simulated site, in named chapters; its commands are given by hand."""
-    site, topics, chapters = a_site(), MemoryTopics(), []
+    site, topics, chapters = a_site(), FakeTopics(), []
     seen = 0
 
     def published() -> list[Record]:

@@ -5,6 +5,7 @@ import random
 import pytest
 from support.fakes.topics import FakeTopics
 
+from underhost.schemas.errors import Unreachable
 from underhost.schemas.topics import PODS
 from underhost.streams.ports import Outgoing
 from underhost.streams.publish import publish_until_taken
@@ -43,7 +44,7 @@ def test_the_first_retry_is_at_once_and_the_others_back_off_to_half_a_minute(
 
 async def test_publishing_waits_for_the_broker_however_long_it_takes() -> None:
     topics, naps = FakeTopics(), list[float]()
-    topics.away = 10
+    topics.faults = [Unreachable("the broker is away")] * 10
 
     async def nap(seconds: float) -> None:
         naps.append(seconds)

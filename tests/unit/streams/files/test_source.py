@@ -1,9 +1,6 @@
 """Files as sources: what they publish at first, when a file changes, and when it cannot be read."""
 
-import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +8,7 @@ import msgspec
 import pytest
 from msgspec import Struct
 from support.fakes.topics import FakeTopics
+from support.watching import following
 
 from underhost.schemas.errors import InputError, Unreachable
 from underhost.schemas.kubernetes import Metadata, Node, Pod, decode
@@ -40,23 +38,6 @@ def a_dump(*pods: str, **labels: str) -> dict[str, Any]:
     return {"kind": "List", "items": items}
 
 
-@asynccontextmanager
-async def running(source: FileSource) -> AsyncIterator[None]:
-    """The source while it runs, from its first list on."""
-    task = asyncio.create_task(source.run())
-    ready = asyncio.create_task(source.ready.wait())
-    await asyncio.wait([task, ready], return_when=asyncio.FIRST_COMPLETED)
-    if task.done():
-        ready.cancel()
-        task.result()
-    try:
-        yield
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
-
-
 def a_dump_source(path: Path, topics: FakeTopics) -> FileSource:
     return dump_source("s", KubernetesSettings(files=(path,)), topics, topics, look_again=0.01)
 
@@ -65,7 +46,7 @@ async def test_a_dump_is_published_with_the_markers_last(tmp_path: Path) -> None
     path, topics = tmp_path / "dump.json", FakeTopics()
     path.write_text(json.dumps(a_dump("a", "b", app="x"), indent=4))
     source = a_dump_source(path, topics)
-    async with running(source):
+    async with following(source):
         pass
     assert topics.keys(PODS) == ["s/pod/n/a", "s/pod/n/b"]
     assert topics.keys(NODES) == ["s/node//n1"]
@@ -82,7 +63,7 @@ async def test_a_dump_is_published_with_the_markers_last(tmp_path: Path) -> None
 async def test_the_records_travel_without_the_blanks_of_the_file(tmp_path: Path) -> None:
     path, topics = tmp_path / "dump.json", FakeTopics()
     path.write_text(json.dumps(a_dump("a", app="x"), indent=4))
-    async with running(a_dump_source(path, topics)):
+    async with following(a_dump_source(path, topics)):
         pass
     pod = decode(topics.live[PODS.name]["s/pod/n/a"], Pod)
     assert bytes(pod.metadata.labels) == b'{"app":"x"}'
@@ -91,11 +72,11 @@ async def test_the_records_travel_without_the_blanks_of_the_file(tmp_path: Path)
 async def test_a_second_run_publishes_only_markers_and_deletes_what_is_gone(tmp_path: Path) -> None:
     path, topics = tmp_path / "dump.json", FakeTopics()
     path.write_text(json.dumps(a_dump("a", "b", "c")))
-    async with running(a_dump_source(path, topics)):
+    async with following(a_dump_source(path, topics)):
         pass
     topics.records.clear()
     path.write_text(json.dumps(a_dump("a", "c")))
-    async with running(a_dump_source(path, topics)):
+    async with following(a_dump_source(path, topics)):
         pass
     changes = {record.key: record.value for record in topics.records if "/listed/" not in record.key}
     assert changes == {"s/pod/n/b": None}
@@ -104,7 +85,7 @@ async def test_a_second_run_publishes_only_markers_and_deletes_what_is_gone(tmp_
 async def test_a_file_that_changes_is_read_again(tmp_path: Path) -> None:
     path, topics = tmp_path / "dump.json", FakeTopics()
     path.write_text(json.dumps(a_dump("a")))
-    async with running(a_dump_source(path, topics)):
+    async with following(a_dump_source(path, topics)):
         path.write_text(json.dumps(a_dump("a", "new")))
         await topics.until(lambda seen: seen.keys(PODS) == ["s/pod/n/a", "s/pod/n/new"])
 
@@ -122,7 +103,7 @@ async def test_a_file_that_breaks_keeps_what_was_published_until_it_is_mended(tm
         return {NODES.name: {f"s/node//{name}": Node(metadata=Metadata(name=name)) for name in names}}
 
     path.write_text("")
-    async with running(FileSource("kubernetes", "s", [NODES], [path], read, topics, topics, 0.01)):
+    async with following(FileSource("kubernetes", "s", [NODES], [path], read, topics, topics, 0.01)):
         await topics.until(lambda seen: "s/node//n2" in seen.keys(NODES))
     assert held[:3] == [[], ["s/node//n0"], ["s/node//n0"]]
 
@@ -130,11 +111,11 @@ async def test_a_file_that_breaks_keeps_what_was_published_until_it_is_mended(tm
 async def test_an_emptied_dump_deletes_nothing_and_says_so(tmp_path: Path) -> None:
     path, topics = tmp_path / "dump.json", FakeTopics()
     path.write_text(json.dumps(a_dump("a", "b", "c")))
-    async with running(a_dump_source(path, topics)):
+    async with following(a_dump_source(path, topics)):
         pass
     path.write_text('{"kind": "List", "items": []}')
     source = a_dump_source(path, topics)
-    async with running(source):
+    async with following(source):
         pass
     assert topics.keys(PODS) == ["s/pod/n/a", "s/pod/n/b", "s/pod/n/c"]
     assert [line.partition(":")[0] for line in source.shrunk] == ["nodes", "pods", "workloads"]
@@ -143,11 +124,11 @@ async def test_an_emptied_dump_deletes_nothing_and_says_so(tmp_path: Path) -> No
 async def test_an_emptied_dump_that_a_person_accepts_is_deleted(tmp_path: Path) -> None:
     path, topics = tmp_path / "dump.json", FakeTopics()
     path.write_text(json.dumps(a_dump("a", "b", "c")))
-    async with running(a_dump_source(path, topics)):
+    async with following(a_dump_source(path, topics)):
         path.write_text('{"kind": "List", "items": []}')
         await topics.until(lambda seen: doubt_in(seen, PODS))
     source = a_dump_source(path, topics)
-    async with running(source):
+    async with following(source):
         assert len(source.shrunk) == 3  # it stays so over a restart
         assert len(source.accept()) == 3
         await topics.until(lambda seen: not doubt_in(seen, PODS))
@@ -161,24 +142,24 @@ def doubt_in(topics: FakeTopics, topic: Topic) -> str:
 async def test_a_broker_that_is_away_for_a_moment_does_not_lose_a_change(tmp_path: Path) -> None:
     path, topics = tmp_path / "dump.json", FakeTopics()
     path.write_text(json.dumps(a_dump("a")))
-    async with running(a_dump_source(path, topics)):
-        topics.away = 2
+    async with following(a_dump_source(path, topics)):
+        topics.faults = [Unreachable("the broker is away")] * 2
         path.write_text(json.dumps(a_dump("a", "b")))
         await topics.until(lambda seen: "s/pod/n/b" in seen.keys(PODS))
 
 
 async def test_files_that_cannot_be_read_at_the_start_are_an_input_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="No such file or directory"):
-        async with running(a_dump_source(tmp_path / "missing.json", FakeTopics())):
+        async with following(a_dump_source(tmp_path / "missing.json", FakeTopics())):
             pass
 
 
 async def test_a_broker_that_is_away_at_the_start_is_unreachable(tmp_path: Path) -> None:
     path, topics = tmp_path / "dump.json", FakeTopics()
     path.write_text(json.dumps(a_dump("a")))
-    topics.away = 1
+    topics.faults = [Unreachable("the broker is away")]
     with pytest.raises(Unreachable):
-        async with running(a_dump_source(path, topics)):
+        async with following(a_dump_source(path, topics)):
             pass
 
 
@@ -189,7 +170,7 @@ async def test_an_inventory_is_published_like_a_vcenter(tmp_path: Path) -> None:
         "vms: [{name: v1, id: vm-1, host: e1}, {name: v2, host: host-1}]\n"
         "clusters: [{name: C0, rules: [{name: r, type: anti-affinity, vms: [v1, v2]}]}]\n"
     )
-    async with running(inventory_source("s", VSphereSettings(inventory=path), topics, topics, look_again=0.01)):
+    async with following(inventory_source("s", VSphereSettings(inventory=path), topics, topics, look_again=0.01)):
         pass
     assert topics.keys(HOSTS) == ["s/host//host-1"]
     assert topics.keys(VMS) == ["s/vm//v2", "s/vm//vm-1"]

@@ -10,6 +10,7 @@ import pytest
 from support.build import a_node, a_pod
 from support.fakes.kube import FakeKube, Fault
 from support.fakes.topics import FakeTopics
+from support.watching import following
 
 from underhost.schemas.errors import InputError, Refused, Unreachable
 from underhost.schemas.kubernetes import Node, decode
@@ -76,21 +77,10 @@ def timing(naps: Naps) -> Timing:
 
 @asynccontextmanager
 async def watching(settings: KubernetesSettings, topics: FakeTopics, timing: Timing) -> AsyncIterator[KubernetesSource]:
-    """A source that has listed and follows; an error of its start is raised here."""
+    """As `following`, a source of these settings."""
     source = KubernetesSource("prod", settings, topics, topics, timing=timing)
-    run = asyncio.create_task(source.run())
-    ready = asyncio.create_task(source.ready.wait())
-    try:
-        await asyncio.wait([run, ready], return_when=asyncio.FIRST_COMPLETED, timeout=90)
-        if run.done():
-            run.result()
-        assert ready.done(), "the source is not ready after 90 s"
+    async with following(source):
         yield source
-        assert not run.done(), "the source ended"
-    finally:
-        for task in (run, ready):
-            task.cancel()
-        await asyncio.gather(run, ready, return_exceptions=True)
 
 
 async def soon(condition: Callable[[], object]) -> None:
@@ -565,7 +555,7 @@ async def test_a_broker_that_is_away_for_a_while_costs_no_change(
     kube: FakeKube, topics: FakeTopics, timing: Timing, naps: Naps, tmp_path: Path
 ) -> None:
     async with watching(kube.settings(tmp_path), topics, timing):
-        topics.away = 3
+        topics.faults = [Unreachable("the broker is away")] * 3
         await kube.put("pods", a_pod("kept"))
         await topics.until(lambda t: "prod/pod/shop/kept" in t.keys(PODS))
     assert len([nap for nap in naps.taken if nap >= 0.8]) >= 2

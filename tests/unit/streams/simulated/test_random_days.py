@@ -5,8 +5,9 @@ from contextlib import suppress
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.fakes.topics import FakeTopics
 from support.simulation.operated import OperatedSite, a_site
-from support.sites.simulated import MemoryTopics, turns, watched
+from support.sites.simulated import turns, watched
 
 from underhost.schemas.errors import Conflict, Gone, Refused, Retry
 from underhost.schemas.keys import LISTED, object_key, parse_key
@@ -63,7 +64,7 @@ def application(site: OperatedSite) -> dict[str, list[str]]:
 @given(st.integers(0, 2**32))
 @settings(max_examples=25)
 async def test_topics_hold_what_the_site_holds_and_owners_keep_their_replicas(seed: int) -> None:
-    site, topics, dice = a_site(seed=seed), MemoryTopics(), random.Random(seed)
+    site, topics, dice = a_site(seed=seed), FakeTopics(), random.Random(seed)
     async with watched(site, topics):
         for _ in range(25):
             await act(site, dice)

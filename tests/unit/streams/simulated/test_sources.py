@@ -4,8 +4,9 @@ from typing import Any
 
 import msgspec
 import pytest
+from support.fakes.topics import FakeTopics
 from support.simulation.operated import a_site
-from support.sites.simulated import MemoryTopics, turns, watched
+from support.sites.simulated import turns, watched
 
 from underhost.schemas.errors import InputError
 from underhost.schemas.keys import parse_key
@@ -18,7 +19,7 @@ from underhost.streams.simulated.store import ObjectKey
 
 
 async def test_every_topic_gets_its_objects_first_and_then_its_marker() -> None:
-    topics = MemoryTopics()
+    topics = FakeTopics()
     async with watched(a_site(), topics):
         pass
     counts = {}
@@ -36,7 +37,7 @@ async def test_every_topic_gets_its_objects_first_and_then_its_marker() -> None:
 
 
 async def test_records_decode_as_the_topics_records_and_carry_uid_and_version_as_event_id() -> None:
-    topics = MemoryTopics()
+    topics = FakeTopics()
     async with watched(a_site(), topics):
         pass
     for record in topics.records:
@@ -50,7 +51,7 @@ async def test_records_decode_as_the_topics_records_and_carry_uid_and_version_as
 
 
 async def test_each_change_follows_in_order_and_a_deletion_is_a_tombstone() -> None:
-    site, topics = a_site(), MemoryTopics()
+    site, topics = a_site(), FakeTopics()
     name = "varnish-cache-54489f9fc9-5pbr2"
     async with watched(site, topics):
         uid, _ = await site.kubernetes.pod_node("customapp", name)
@@ -59,7 +60,8 @@ async def test_each_change_follows_in_order_and_a_deletion_is_a_tombstone() -> N
         site.delete_pod("customapp", name)
         site.advance(1)
         await turns()
-    seen = [None if value is None else decode(value, Pod) for value in topics.of("pod", f"customapp/{name}")]
+    values = [record.value for record in topics.records if record.key == f"demo/pod/customapp/{name}"]
+    seen = [None if value is None else decode(value, Pod) for value in values]
     story = [
         pod and (pod.spec.node_name, pod.status.phase, pod.metadata.deletion_timestamp is not None) for pod in seen
     ]
@@ -73,7 +75,7 @@ async def test_each_change_follows_in_order_and_a_deletion_is_a_tombstone() -> N
 
 
 async def test_a_source_that_restarts_publishes_only_what_differs_and_deletes_what_is_gone() -> None:
-    site, topics = a_site(), MemoryTopics()
+    site, topics = a_site(), FakeTopics()
     async with watched(site, topics):
         pass
     before = len(topics.records)
@@ -94,7 +96,7 @@ async def test_a_source_that_restarts_publishes_only_what_differs_and_deletes_wh
 
 
 async def test_a_new_site_of_the_same_seed_finds_its_topics_as_it_would_leave_them() -> None:
-    topics = MemoryTopics()
+    topics = FakeTopics()
     async with watched(a_site(seed=3), topics):
         pass
     before = len(topics.records)
@@ -104,7 +106,7 @@ async def test_a_new_site_of_the_same_seed_finds_its_topics_as_it_would_leave_th
 
 
 async def a_busy_quarter_of_an_hour(seed: int) -> list[object]:
-    site, topics = a_site(seed=seed), MemoryTopics()
+    site, topics = a_site(seed=seed), FakeTopics()
     async with watched(site, topics):
         for _, pod in sorted(site.kubernetes.pods().items()):
             if not pod.spec.node_name:
@@ -130,7 +132,7 @@ def test_an_unknown_scenario_is_refused_with_the_known_ones() -> None:
 
 
 async def test_the_sources_are_named_as_the_markers_expect() -> None:
-    topics = MemoryTopics()
+    topics = FakeTopics()
     sources: list[Source] = list(a_site().sources("demo", topics, topics))
     assert [(source.name, source.epoch) for source in sources] == [
         ("kubernetes", 1_600_000_000_000),

@@ -1,12 +1,12 @@
 """The vSphere watcher over a fake vCenter: what is listed, what is published, what is never deleted."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import pytest
 from support.build import a_node
-from support.fakes.vcenter import ENTER, FakeTopics, FakeVCenter, a_vm
+from support.fakes.topics import FakeTopics
+from support.fakes.vcenter import ENTER, FakeVCenter, a_vm
+from support.watching import running
 from support.workers.fleet import until
 
 from underhost.schemas.errors import Conflict, Gone, InputError, Refused, Unreachable
@@ -38,21 +38,11 @@ def a_source(vcenter: FakeVCenter, topics: FakeTopics, *, settings: VSphereSetti
     return VSphereSource("s", settings, topics, topics, connect=vcenter.connect, timing=Timing(sleep=Slept()))
 
 
-@asynccontextmanager
-async def running(source: VSphereSource) -> AsyncIterator[asyncio.Task[None]]:
-    task = asyncio.create_task(source.run())
-    try:
-        yield task
-    finally:
-        task.cancel()
-        await asyncio.wait({task})
-
-
 async def test_the_first_list_is_published_and_then_marked_in_each_of_the_three_topics() -> None:
     vcenter, topics = FakeVCenter(hosts=2, vms=2), FakeTopics()
     source = a_source(vcenter, topics)
     async with running(source):
-        log = await topics.until(8)
+        log = await topics.holding(8)
     assert [record.key for record in log] == [
         "s/host//host-1",
         "s/host//host-2",
@@ -85,20 +75,20 @@ async def test_the_first_list_is_published_and_then_marked_in_each_of_the_three_
 async def test_a_vmotion_is_one_record_and_values_that_vcenter_repeats_are_none() -> None:
     vcenter, topics = FakeVCenter(), FakeTopics()
     async with running(a_source(vcenter, topics)):
-        first = len(await topics.until(10))
+        first = len(await topics.holding(10))
         vcenter.tell(ObjectChange(MODIFY, VM, "vm-2", {"runtime.host": "host-2", "guest.hostName": "node-2"}))
         vcenter.move("vm-1", to="host-3")
-        log = await topics.until(first + 1)
+        log = await topics.holding(first + 1)
     assert [(record.key, decode(record.value or b"", Vm).host) for record in log[first:]] == [("s/vm//vm-1", "host-3")]
 
 
 async def test_an_update_of_350_moves_in_truncated_pages_of_100_is_seen_whole() -> None:
     vcenter, topics = FakeVCenter(hosts=2, vms=350, page=100), FakeTopics()
     async with running(a_source(vcenter, topics)):
-        first = len(await topics.until(2 + 350 + 1 + 3))
-        assert [record.key for record in topics.log[-3:]] == ["s/listed/vsphere"] * 3  # not before the last page
+        first = len(await topics.holding(2 + 350 + 1 + 3))
+        assert [record.key for record in topics.records[-3:]] == ["s/listed/vsphere"] * 3  # not before the last page
         vcenter.move(*vcenter.vms, to="host-2")
-        log = await topics.until(first + 175)
+        log = await topics.holding(first + 175)
     assert sorted(record.key for record in log[first:]) == sorted(f"s/vm//vm-{i}" for i in range(1, 351, 2))
 
 
@@ -113,11 +103,11 @@ async def test_an_update_of_350_moves_in_truncated_pages_of_100_is_seen_whole() 
 async def test_after_a_fault_a_new_session_lists_again_and_only_differences_are_published(fault: Exception) -> None:
     vcenter, topics = FakeVCenter(), FakeTopics()
     async with running(a_source(vcenter, topics)):
-        first = len(await topics.until(10))
+        first = len(await topics.holding(10))
         vcenter.vms["vm-3"]["runtime.host"] = "host-1"  # nobody is told: it happens while the session is lost
         del vcenter.vms["vm-2"]
         vcenter.tell(fault)
-        log = await topics.until(first + 5)
+        log = await topics.holding(first + 5)
     changes = [(record.key, record.value is None) for record in log[first:]]
     assert changes == [("s/vm//vm-3", False), ("s/vm//vm-2", True), *[("s/listed/vsphere", False)] * 3]
     assert (vcenter.logins, vcenter.logouts) == (2, 2)
@@ -127,10 +117,10 @@ async def test_an_expired_session_whose_poll_shows_nothing_is_no_empty_inventory
     vcenter, topics = FakeVCenter(), FakeTopics()
     source = a_source(vcenter, topics)
     async with running(source):
-        first = len(await topics.until(10))
+        first = len(await topics.holding(10))
         vcenter.blank_polls = 1
         source.refresh()
-        log = await topics.until(first + 3)
+        log = await topics.holding(first + 3)
     assert [record.key for record in log[first:]] == ["s/listed/vsphere"] * 3
     assert source.shrunk == []
     assert vcenter.logins == 2
@@ -140,9 +130,9 @@ async def test_twenty_expired_sessions_delete_nothing_and_leak_no_session() -> N
     vcenter, topics = FakeVCenter(), FakeTopics()
     async with running(a_source(vcenter, topics)):
         for cycle in range(20):
-            await topics.until(10 + 3 * cycle)
+            await topics.holding(10 + 3 * cycle)
             vcenter.tell(SessionLost("the session has ended"))
-        log = await topics.until(10 + 3 * 20)
+        log = await topics.holding(10 + 3 * 20)
     assert [record for record in log if record.value is None] == []
     assert vcenter.logins == vcenter.logouts == 21
 
@@ -151,30 +141,30 @@ async def test_a_vm_that_we_may_not_read_is_skipped_and_the_others_flow() -> Non
     vcenter, topics = FakeVCenter(), FakeTopics()
     vcenter.missing["vm-2"] = dict.fromkeys(vcenter.vms["vm-2"], "NoPermission")
     async with running(a_source(vcenter, topics)):
-        await topics.until(9)
-    assert topics.keys(VMS) == ["s/listed/vsphere", "s/vm//vm-1", "s/vm//vm-3"]
+        await topics.holding(9)
+    assert topics.keys(VMS) == ["s/vm//vm-1", "s/vm//vm-3"]
 
 
 async def test_a_vm_that_becomes_unreadable_keeps_its_record() -> None:
     vcenter, topics = FakeVCenter(), FakeTopics()
     source = a_source(vcenter, topics)
     async with running(source):
-        first = len(await topics.until(10))
+        first = len(await topics.holding(10))
         vcenter.tell(ObjectChange(MODIFY, VM, "vm-2", {}, {"name": "NoPermission", "runtime.host": "NoPermission"}))
         vcenter.move("vm-1", to="host-3")
-        await topics.until(first + 1)
+        await topics.holding(first + 1)
         source.refresh()
         await vcenter.until_polled(2)
-    assert [record.key for record in topics.log[first:]] == ["s/vm//vm-1"]
+    assert [record.key for record in topics.records[first:]] == ["s/vm//vm-1"]
     assert "s/vm//vm-2" in topics.keys(VMS)
 
 
 async def test_a_host_that_is_withheld_is_unknown_and_not_the_old_one() -> None:
     vcenter, topics = FakeVCenter(), FakeTopics()
     async with running(a_source(vcenter, topics)):
-        first = len(await topics.until(10))
+        first = len(await topics.holding(10))
         vcenter.tell(ObjectChange(MODIFY, VM, "vm-2", {}, {"runtime.host": "NoPermission"}))
-        log = await topics.until(first + 1)
+        log = await topics.holding(first + 1)
     assert decode(log[first].value or b"", Vm).host == ""
 
 
@@ -192,7 +182,7 @@ async def test_a_restarted_watcher_tombstones_what_vanished_meanwhile() -> None:
     topics = await held_after_a_run(vcenter)
     del vcenter.vms["vm-4"]
     async with running(a_source(vcenter, topics)):
-        log = await topics.until(4)
+        log = await topics.holding(4)
     assert [(record.key, record.value) for record in log[:1]] == [("s/vm//vm-4", None)]
     assert log[0].event_id == "s/vm//vm-4/deleted"
     assert [record.key for record in log[1:]] == ["s/listed/vsphere"] * 3
@@ -218,14 +208,15 @@ async def test_an_inventory_that_lost_over_40_percent_deletes_nothing_until_acce
         del vcenter.vms[vm]
     source = a_source(vcenter, topics)
     async with running(source):
-        await topics.until(3)
+        await topics.holding(3)
         source.refresh()
         await vcenter.until_polled(3)
-        assert doubts_in(topics.log) == [(topic, LOST) for topic in TOPICS]  # said to whoever reads the topics, once
-        assert len(topics.log) == 3
+        # Said to whoever reads the topics, once.
+        assert doubts_in(topics.records) == [(topic, LOST) for topic in TOPICS]
+        assert len(topics.records) == 3
         assert source.shrunk == [LOST]
         assert source.accept() == [LOST]
-        log = await topics.until(9)
+        log = await topics.holding(9)
         assert source.accept() == []
     assert [record.key for record in log[3:6]] == ["s/vm//vm-1", "s/vm//vm-2", "s/vm//vm-3"]
     assert doubts_in(log[3:]) == [(topic, "") for topic in TOPICS]
@@ -239,11 +230,11 @@ async def test_a_shrunken_inventory_stays_so_over_a_restart_even_if_all_of_it_is
     for vm in ("vm-1", "vm-2", "vm-3"):
         del vcenter.vms[vm]
     async with running(a_source(vcenter, topics)):
-        await topics.until(3)
+        await topics.holding(3)
     vcenter.vms = {ref: vm for ref, vm in whole.items() if ref != "vm-5"}
     source = a_source(vcenter, topics)
     async with running(source):
-        await topics.until(6)
+        await topics.holding(6)
         stopped = "vms: 1 of 5 objects of site s are missing in the new list; not believed"
         assert source.shrunk == [stopped]  # one alone would be believed, were there no doubt
         vcenter.tell(ObjectChange(ENTER, VM, "vm-5", whole["vm-5"]))
@@ -252,7 +243,7 @@ async def test_a_shrunken_inventory_stays_so_over_a_restart_even_if_all_of_it_is
         await vcenter.until_polled(4)
         assert source.shrunk == [stopped]
         source.accept()
-        log = await topics.until(9)
+        log = await topics.holding(9)
     assert [record.key for record in log if record.value is None] == []
     assert doubts_in(log[6:]) == [(topic, "") for topic in TOPICS]
 
@@ -264,12 +255,12 @@ async def test_what_vanishes_after_a_person_has_accepted_a_loss_is_a_new_loss() 
         del vcenter.vms[f"vm-{number}"]
     source = a_source(vcenter, topics)
     async with running(source):
-        await topics.until(3)
+        await topics.holding(3)
         for number in range(6, 10):
             del vcenter.vms[f"vm-{number}"]  # nobody is told: the person has seen five of ten
         source.accept()
         vcenter.tell(SessionLost("the session has ended"))
-        log = await topics.until(3 + 5 + 3)
+        log = await topics.holding(3 + 5 + 3)
         assert source.shrunk == ["vms: 4 of 5 objects of site s are missing in the new list; not believed"]
     assert [record.key for record in log if record.value is None] == [f"s/vm//vm-{number}" for number in range(1, 6)]
 
@@ -281,7 +272,7 @@ async def test_an_empty_inventory_deletes_nothing() -> None:
     source = a_source(vcenter, topics)
     async with running(source):
         await vcenter.until_polled(2)
-    assert [record.key for record in topics.log] == ["s/listed/vsphere"] * 3
+    assert [record.key for record in topics.records] == ["s/listed/vsphere"] * 3
     assert len(source.shrunk) == 3
 
 
@@ -290,14 +281,14 @@ async def test_a_vcenter_without_hosts_from_the_start_is_doubted_until_a_person_
     vcenter.hosts, vcenter.clusters = {}, {}
     source = a_source(vcenter, topics)
     async with running(source):
-        await topics.until(3)
+        await topics.holding(3)
         assert source.shrunk == ["hosts: vCenter shows none to site s; a right may be missing"]
         source.accept()
-        log = await topics.until(6)
+        log = await topics.holding(6)
     assert [doubt for _, doubt in doubts_in(log)][3:] == ["", "", ""]
     again = a_source(vcenter, topics)
     async with running(again):
-        await topics.until(9)
+        await topics.holding(9)
         assert again.shrunk == []
 
 
@@ -305,13 +296,13 @@ async def test_vms_that_vanish_in_several_updates_between_two_polls_count_togeth
     vcenter, topics = FakeVCenter(vms=10), FakeTopics()
     source = a_source(vcenter, topics)
     async with running(source):
-        first = len(await topics.until(17))
+        first = len(await topics.holding(17))
         vcenter.remove("vm-1", "vm-2")
-        await topics.until(first + 2)
+        await topics.holding(first + 2)
         vcenter.remove("vm-3", "vm-4")
-        await topics.until(first + 4)
+        await topics.holding(first + 4)
         vcenter.remove("vm-5", "vm-6")
-        log = await topics.until(first + 7)
+        log = await topics.holding(first + 7)
     deleted = [record.key for record in log[first:] if record.value is None]
     assert deleted == ["s/vm//vm-1", "s/vm//vm-2", "s/vm//vm-3", "s/vm//vm-4"]
     assert source.shrunk == ["vms: 6 of 10 objects of site s vanished at once; not believed"]
@@ -322,17 +313,17 @@ async def test_a_vcenter_that_was_set_up_anew_is_not_mixed_with_what_it_was() ->
     vcenter, topics = FakeVCenter(vms=3), FakeTopics()
     source = a_source(vcenter, topics)
     async with running(source):
-        first = len(await topics.until(10))
+        first = len(await topics.holding(10))
         vcenter.vms = {f"vm-9{number}": a_vm(f"node-{number}", "host-1") for number in (1, 2, 3)}  # other morefs
         vcenter.tell(SessionLost("the session has ended"))
-        await topics.until(first + 3)
+        await topics.holding(first + 3)
         vcenter.move("vm-91", to="host-2")
         vcenter.tell(ObjectChange(MODIFY, HOST, "host-1", {"runtime.inMaintenanceMode": True}))
-        log = await topics.until(first + 4)
+        log = await topics.holding(first + 4)
         assert [record.key for record in log[first:]] == [*["s/listed/vsphere"] * 3, "s/host//host-1"]
         source.accept()
-        log = await topics.until(first + 4 + 6 + 3)
-    assert topics.keys(VMS) == ["s/listed/vsphere", "s/vm//vm-91", "s/vm//vm-92", "s/vm//vm-93"]
+        log = await topics.holding(first + 4 + 6 + 3)
+    assert topics.keys(VMS) == ["s/vm//vm-91", "s/vm//vm-92", "s/vm//vm-93"]
     assert decode((await topics.state(VMS, "s"))["s/vm//vm-91"], Vm).host == "host-2"
 
 
@@ -340,11 +331,11 @@ async def test_the_last_vm_that_vanishes_is_an_empty_inventory_and_not_deleted()
     vcenter, topics = FakeVCenter(vms=1), FakeTopics()
     source = a_source(vcenter, topics)
     async with running(source):
-        await topics.until(8)
+        await topics.holding(8)
         vcenter.remove("vm-1")
         vcenter.tell(ObjectChange(MODIFY, HOST, "host-1", {"runtime.inMaintenanceMode": True}))
-        await topics.until(9)
-    assert topics.keys(VMS) == ["s/listed/vsphere", "s/vm//vm-1"]
+        await topics.holding(9)
+    assert topics.keys(VMS) == ["s/vm//vm-1"]
     assert source.shrunk == ["vms: 1 of 1 objects of site s vanished at once; not believed"]
 
 
@@ -352,14 +343,14 @@ async def test_rules_and_flags_that_vcenter_does_not_announce_are_read_on_refres
     vcenter, topics = FakeVCenter(), FakeTopics()
     source = a_source(vcenter, topics)
     async with running(source):
-        first = len(await topics.until(10))
+        first = len(await topics.holding(10))
         vcenter.set_rules(DrsRule("keep-apart", "anti-affinity", ["vm-1", "vm-2"], cluster="C0", key=7))
         vcenter.hosts["host-2"]["runtime.inMaintenanceMode"] = True
         source.refresh()
-        await topics.until(first + 2)
+        await topics.holding(first + 2)
         vcenter.set_rules()
         source.refresh()
-        log = await topics.until(first + 3)
+        log = await topics.holding(first + 3)
     assert [record.key for record in log[first:]] == [
         "s/host//host-2",
         "s/drs-rule//C0:keep-apart",
@@ -376,11 +367,11 @@ async def test_rules_and_flags_that_we_may_not_read_any_more_stay_as_they_were()
     vcenter.set_rules(DrsRule("keep-apart", "anti-affinity", ["vm-1", "vm-2"], cluster="C0", key=7))
     source = a_source(vcenter, topics)
     async with running(source):
-        first = len(await topics.until(11))
+        first = len(await topics.holding(11))
         vcenter.clusters["domain-1"] = cluster_of("domain-1", "C0", None)  # as the collector has it then
         source.refresh()
         await vcenter.until_polled(2)
-    assert topics.log[first:] == []
+    assert topics.records[first:] == []
     assert "s/drs-rule//C0:keep-apart" in topics.keys(DRS_RULES)
 
 
@@ -388,7 +379,7 @@ async def test_a_cluster_record_carries_the_flags_and_not_the_rules() -> None:
     vcenter, topics = FakeVCenter(), FakeTopics()
     vcenter.clusters["domain-1"] = ClusterState("domain-1", "C0", False, True, (DrsRule("r", "other", cluster="C0"),))
     async with running(a_source(vcenter, topics)):
-        log = await topics.until(11)
+        log = await topics.holding(11)
     cluster = decode(next(record.value for record in log if record.key == "s/cluster//C0") or b"", Cluster)
     assert (cluster.drs, cluster.ha, cluster.rules) == (False, True, [])
 
@@ -399,12 +390,12 @@ async def test_only_the_named_clusters_are_watched_and_a_vm_that_leaves_them_is_
     vcenter.hosts["host-3"]["parent"] = "domain-2"
     settings = SETTINGS.model_copy(update={"clusters": ("C0",)})
     async with running(a_source(vcenter, topics, settings=settings)):
-        first = len(await topics.until(8))
-        assert topics.keys(VMS) == ["s/listed/vsphere", "s/vm//vm-1", "s/vm//vm-2"]
+        first = len(await topics.holding(8))
+        assert topics.keys(VMS) == ["s/vm//vm-1", "s/vm//vm-2"]
         vcenter.move("vm-2", to="host-3")
-        log = await topics.until(first + 1)
+        log = await topics.holding(first + 1)
     assert [(record.key, record.value) for record in log[first:]] == [("s/vm//vm-2", None)]
-    assert topics.keys(HOSTS) == ["s/host//host-1", "s/host//host-2", "s/listed/vsphere"]
+    assert topics.keys(HOSTS) == ["s/host//host-1", "s/host//host-2"]
 
 
 def a_site_over_two_clusters() -> FakeVCenter:
@@ -423,23 +414,19 @@ def node_outgoing(name: str, vm: str) -> Outgoing:
 ALL_HOSTS = ["s/host//host-1", "s/host//host-2", "s/host//host-3"]
 
 
-def hosts_in(topics: FakeTopics) -> list[str]:
-    return [key for key in topics.keys(HOSTS) if "listed" not in key]
-
-
 async def test_where_no_cluster_is_named_those_count_that_hold_a_nodes_vm() -> None:
     vcenter, topics = a_site_over_two_clusters(), FakeTopics()
     await topics.publish(node_outgoing("n1", "vm-1"))
     source = a_source(vcenter, topics)
     async with running(source):
         await asyncio.wait_for(source.ready.wait(), 60)
-        assert hosts_in(topics) == ALL_HOSTS[:2]
-        assert topics.keys(VMS) == ["s/listed/vsphere", "s/vm//vm-1", "s/vm//vm-2"]
+        assert topics.keys(HOSTS) == ALL_HOSTS[:2]
+        assert topics.keys(VMS) == ["s/vm//vm-1", "s/vm//vm-2"]
         assert [key for key in topics.keys(DRS_RULES) if "cluster" in key] == ["s/cluster//C0"]
-        before = len(topics.log)
+        before = len(topics.records)
         vcenter.move("vm-1", to="host-3")  # and its cluster counts from now on
-        await topics.until(before + 4)
-        assert (hosts_in(topics), source.shrunk) == (ALL_HOSTS, [])
+        await topics.holding(before + 4)
+        assert (topics.keys(HOSTS), source.shrunk) == (ALL_HOSTS, [])
         assert "s/vm//vm-3" in topics.keys(VMS)
 
 
@@ -449,12 +436,12 @@ async def test_before_a_node_is_known_all_clusters_count_and_to_leave_one_is_no_
     source = a_source(vcenter, topics, settings=settings)
     async with running(source):
         await asyncio.wait_for(source.ready.wait(), 60)
-        assert hosts_in(topics) == ALL_HOSTS
-        before = len(topics.log)
+        assert topics.keys(HOSTS) == ALL_HOSTS
+        before = len(topics.records)
         await topics.publish(node_outgoing("n1", "vm-3"))
-        await topics.until(before + 6)  # two hosts, two VMs and a cluster go
-        assert (hosts_in(topics), source.shrunk) == (ALL_HOSTS[2:], [])
-        assert topics.keys(VMS) == ["s/listed/vsphere", "s/vm//vm-3"]
+        await topics.holding(before + 6)  # two hosts, two VMs and a cluster go
+        assert (topics.keys(HOSTS), source.shrunk) == (ALL_HOSTS[2:], [])
+        assert topics.keys(VMS) == ["s/vm//vm-3"]
 
 
 async def test_two_clusters_of_one_name_keep_their_hosts_flags_and_rules() -> None:
@@ -464,8 +451,8 @@ async def test_two_clusters_of_one_name_keep_their_hosts_flags_and_rules() -> No
         vcenter.clusters[ref] = ClusterState(ref, "C0", drs, True, (rule,))
     vcenter.hosts["host-3"]["parent"] = "domain-2"
     async with running(a_source(vcenter, topics)):
-        log = await topics.until(13)
-    assert [key for key in topics.keys(DRS_RULES) if "listed" not in key] == [
+        log = await topics.holding(13)
+    assert topics.keys(DRS_RULES) == [
         "s/cluster//C0 (domain-1)",
         "s/cluster//C0 (domain-2)",
         "s/drs-rule//C0 (domain-1):apart",
@@ -493,7 +480,7 @@ async def test_of_two_clusters_of_one_name_those_are_watched_that_are_named(name
     source = a_source(vcenter, topics, settings=settings)
     async with running(source):
         await asyncio.wait_for(source.ready.wait(), 60)
-    assert topics.keys(HOSTS) == sorted([*(f"s/host//{host}" for host in hosts), "s/listed/vsphere"])
+    assert topics.keys(HOSTS) == sorted(f"s/host//{host}" for host in hosts)
 
 
 async def test_a_cluster_that_is_not_there_is_said_with_those_that_are() -> None:
@@ -508,21 +495,21 @@ async def test_templates_are_no_vms() -> None:
     vcenter, topics = FakeVCenter(), FakeTopics()
     vcenter.vms["vm-9"] = a_vm("golden-9", "host-1", **{"config.template": True})
     async with running(a_source(vcenter, topics)):
-        await topics.until(10)
+        await topics.holding(10)
         vcenter.tell(ObjectChange(ENTER, VM, "vm-8", a_vm("new-8", "host-1")))
         vcenter.tell(ObjectChange(LEAVE, VM, "vm-9", {}))
-        await topics.until(11)
-    assert topics.keys(VMS) == ["s/listed/vsphere", *(f"s/vm//vm-{i}" for i in (1, 2, 3, 8))]
+        await topics.holding(11)
+    assert topics.keys(VMS) == [f"s/vm//vm-{i}" for i in (1, 2, 3, 8)]
 
 
 async def test_a_vm_whose_files_are_out_of_reach_keeps_its_uuid() -> None:
     vcenter, topics = FakeVCenter(), FakeTopics()
     async with running(a_source(vcenter, topics)):
-        first = len(await topics.until(10))
+        first = len(await topics.holding(10))
         vcenter.tell(
             ObjectChange(MODIFY, VM, "vm-1", {"config.uuid": None, "config.template": None, "runtime.host": "host-2"})
         )
-        log = await topics.until(first + 1)
+        log = await topics.holding(first + 1)
     vm = decode(log[first].value or b"", Vm)
     assert (vm.uuid, vm.host) == ("420b5c8e-0000-0000-0000-000000000001", "host-2")
 
@@ -533,7 +520,7 @@ async def test_hosts_carry_custom_attributes_datacenter_and_folder_as_labels() -
     vcenter.attribute_names = {101: "rack", 102: "empty"}
     vcenter.placement = {"domain-1": {"datacenter": "DC0", "folder": "east"}}
     async with running(a_source(vcenter, topics)):
-        log = await topics.until(5)
+        log = await topics.holding(5)
     assert decode(log[0].value or b"", Host).labels == {"datacenter": "DC0", "folder": "east", "rack": "r7"}
 
 
@@ -567,7 +554,7 @@ async def test_after_the_first_list_it_retries_for_ever_and_slowly_where_it_is_r
     slept = Slept()
     source = VSphereSource("s", SETTINGS, topics, topics, connect=vcenter.connect, timing=Timing(sleep=slept))
     async with running(source):
-        await topics.until(10)
+        await topics.holding(10)
         vcenter.refusals = [
             Unreachable("503"),
             Unreachable("503"),
@@ -575,7 +562,7 @@ async def test_after_the_first_list_it_retries_for_ever_and_slowly_where_it_is_r
             InputError("passwordFile: missing"),
         ]
         vcenter.tell(SessionLost("the session has ended"))
-        await topics.until(13)
+        await topics.holding(13)
     assert len(slept) == 5
     assert slept[0] == 0.0  # the first failure is retried at once
     assert 0.8 <= slept[1] <= 1.6 <= slept[2] <= 3.2
@@ -585,10 +572,10 @@ async def test_after_the_first_list_it_retries_for_ever_and_slowly_where_it_is_r
 async def test_a_broker_that_is_away_loses_no_change() -> None:
     vcenter, topics = FakeVCenter(), FakeTopics()
     async with running(a_source(vcenter, topics)):
-        first = len(await topics.until(10))
+        first = len(await topics.holding(10))
         topics.faults = [Unreachable("no broker"), Unreachable("no broker")]
         vcenter.move("vm-1", to="host-3")
-        log = await topics.until(first + 1)
+        log = await topics.holding(first + 1)
     assert [record.key for record in log[first:]] == ["s/vm//vm-1"]
     assert vcenter.logins == 1
 
@@ -607,13 +594,13 @@ async def test_a_vcenter_that_missed_two_polls_is_stale_until_it_answers_again()
     )
     assert source.stale == ""  # not listed yet is another thing
     async with running(source):
-        first = len(await topics.until(10))
+        first = len(await topics.holding(10))
         now[0] = 1059.0
         assert source.stale == ""
         now[0] = 1060.0
         assert source.stale == "vCenter has not answered for over 60 s"
         vcenter.move("vm-1", to="host-3")
-        await topics.until(first + 1)
+        await topics.holding(first + 1)
         assert source.stale == ""
 
 
@@ -623,14 +610,14 @@ async def test_a_marker_now_and_then_says_that_vcenter_is_still_heard() -> None:
     settings = SETTINGS.model_copy(update={"poll_interval": 30.0})
     source = VSphereSource("s", settings, topics, topics, connect=vcenter.connect, clock=lambda: now[0])
     async with running(source):
-        await topics.until(10)
+        await topics.holding(10)
         now[0] += 20
         source.refresh()
         await vcenter.until_polled(2)
-        assert len(topics.log) == 10
+        assert len(topics.records) == 10
         now[0] += 9.9  # a poll never comes to the second
         source.refresh()
-        log = await topics.until(13)
+        log = await topics.holding(13)
     assert [record.key for record in log[10:]] == ["s/listed/vsphere"] * 3
     first, second = (decode(log[place].value or b"", Listed) for place in (9, 12))
     assert (first.epoch, first.count) == (second.epoch, second.count)
@@ -657,8 +644,8 @@ async def test_what_a_former_owner_published_late_and_what_is_lost_is_published_
         "s", often, topics, topics, connect=vcenter.connect, timing=Timing(sleep=Slept(), compare=0.0)
     )
     async with running(source):
-        await topics.until(9)
-        vms = topics._held[VMS.name]
+        await topics.holding(9)
+        vms = topics.live[VMS.name]
         right = objects(vms)
         vms["s/vm//vm-1"] = right["s/vm//vm-1"].replace(b"host-1", b"host-2")
         del vms["s/vm//vm-2"]
@@ -674,7 +661,7 @@ def objects(records: dict[str, bytes]) -> dict[str, bytes]:
 # ---------------------------------------------------------------------------------------------------------------- tags
 def labels_of(topics: FakeTopics) -> dict[str, dict[str, str]]:
     """The labels of each host as the topic holds them."""
-    hosts = (decode(value, Host) for key, value in topics._held[HOSTS.name].items() if "/listed/" not in key)
+    hosts = (decode(value, Host) for key, value in topics.live[HOSTS.name].items() if "/listed/" not in key)
     return {host.id: host.labels for host in hosts}
 
 
@@ -689,23 +676,23 @@ async def test_until_tags_are_read_again_those_that_the_topic_holds_stand(again:
         "host-2": {"tag:rack": "any", "tag:zone": "a"},
     }
     async with running(a_source(vcenter, topics)):
-        first = len(await topics.until(7))
+        first = len(await topics.holding(7))
         assert labels_of(topics) == before
         vcenter.tags = None
         if again == "session":
             vcenter.tell(Unreachable("connection refused"))
-            await topics.until(first + 3)
+            await topics.holding(first + 3)
     source = a_source(vcenter, topics)
     async with running(source):
-        first = len(await topics.until(len(topics.log) + 3))
+        first = len(await topics.holding(len(topics.records) + 3))
         assert labels_of(topics) == before
         vcenter.hosts["host-2"]["name"] = "esx-two"
         vcenter.tell(ObjectChange(MODIFY, HOST, "host-2", {"name": "esx-two"}))
-        await topics.until(first + 1)
+        await topics.holding(first + 1)
         assert labels_of(topics) == before, "a change of a host takes no tag away either"
         vcenter.tags = {"host-1": {"rack": "r8"}}
         source.refresh()
-        await topics.until(first + 3)
+        await topics.holding(first + 3)
     assert labels_of(topics) == {"host-1": {"owner": "ops", "tag:rack": "r8"}, "host-2": {}}
     assert vcenter.logins == (3 if again == "session" else 2)
 
@@ -714,5 +701,5 @@ async def test_a_row_that_cannot_be_read_tells_no_tags() -> None:
     vcenter, topics = FakeVCenter(hosts=1, vms=0), FakeTopics({HOSTS.name: {"s/host//host-1": b""}})
     vcenter.tags = None
     async with running(a_source(vcenter, topics)):
-        await topics.until(5)
+        await topics.holding(5)
     assert labels_of(topics) == {"host-1": {}}
