@@ -4,29 +4,14 @@ from dataclasses import replace
 
 import pytest
 from playwright.sync_api import expect
-from support.build import HOST, a_node, a_pod, a_site, a_workload, term
 from support.processes.browser import Visits
 from support.published import a_finding
+from support.sites.shop import a_pair
 from support.sites.shown import ShownSite
 
 from underhost.agents.site.snapshot import Snapshot
-from underhost.schemas.vsphere import Host
 
-DB = {"app": "db"}
 FINDING = a_finding("f1", "shop/db-0", "shop/db-1")
-
-
-def a_pair(second: str, **more: str) -> Snapshot:
-    """Two databases that must not share a host; the second one's VM is on this host. `more` nodes, and their hosts."""
-    return a_site(
-        *(a_node(name) for name in ("n1", "n2", *more)),
-        a_pod("db-0").on("n1").labels(DB).apart(term(HOST, DB)).owned_by("StatefulSet/db"),
-        a_pod("db-1").on("n2").labels(DB).apart(term(HOST, DB)).owned_by("StatefulSet/db"),
-        a_workload("StatefulSet", "db", replicas=2),
-        on={"n1": "h1", "n2": second, **more},
-        hosts=[Host(id=name, name=f"esx-{name}", cluster="C0") for name in ("h1", "h2")],
-        site="prod",
-    )
 
 
 def without(site: Snapshot, pod: str) -> Snapshot:

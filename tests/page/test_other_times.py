@@ -5,31 +5,11 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import expect
-from support.build import HOST, a_node, a_pod, a_site, a_workload, term
 from support.processes.browser import PHONE, Visits, honest
 from support.published import a_finding
 from support.sites.remembered import RememberingSite, hours_ago
-from support.sites.shop import a_shop
+from support.sites.shop import a_pair, a_shop
 from support.sites.shown import ShownSite
-
-from underhost.agents.site.snapshot import Snapshot
-from underhost.schemas.vsphere import Host
-
-DB = {"app": "db"}
-
-
-def a_pair(second: str = "h2") -> Snapshot:
-    """Two databases that must not share a host, each on a host of its own unless `second` says otherwise."""
-    return a_site(
-        a_node("n1"),
-        a_node("n2"),
-        a_pod("db-0").on("n1").labels(DB).apart(term(HOST, DB)).owned_by("StatefulSet/db"),
-        a_pod("db-1").on("n2").labels(DB).apart(term(HOST, DB)).owned_by("StatefulSet/db"),
-        a_workload("StatefulSet", "db", replicas=2),
-        on={"n1": "h1", "n2": second},
-        hosts=[Host(id=name, name=f"esx-{name}", cluster="C0") for name in ("h1", "h2")],
-        site="prod",
-    )
 
 
 def names(page: Any, pane: str, host: str) -> Any:

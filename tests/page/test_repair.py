@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 from msgspec import structs
 from playwright.sync_api import expect
-from support.build import HOST, a_node, a_pod, a_site, nodes, term
+from support.build import HOST, a_pod, a_site, nodes, term
 from support.processes.browser import PHONE, Visits
 from support.published import a_finding
+from support.sites.shop import two_pods
 from support.sites.shown import ShownSite
 
 from underhost.agents.evaluate.check import check
@@ -122,15 +123,7 @@ def test_the_steps_are_gone_through_with_keys(visits: Visits, site: ShownSite) -
 
 
 def test_what_stays_is_told_with_its_reason(visits: Visits, shown: ShownSite) -> None:
-    both = a_site(
-        a_node("n1"),
-        a_node("n2"),
-        a_pod("db-0").on("n1").labels(DB).apart(term(HOST, DB)),
-        a_pod("db-1").on("n2").labels(DB).apart(term(HOST, DB)),
-        on={"n1": "h1", "n2": "h1"},
-        site="prod",
-    )
-    shown.put(both, a_finding("f1", "shop/db-0", "shop/db-1"))
+    shown.put(two_pods("h1", "h1"), a_finding("f1", "shop/db-0", "shop/db-1"))
     page = visits.open(shown.address)
     page.click("#tab-repair")
     page.uncheck("#repair-evictions")

@@ -11,8 +11,8 @@ import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry
 from support.answers.http import an_error
-from support.build import HOST, a_node, a_pod, a_site, term
 from support.published import a_finding, decided, records
+from support.sites.shop import two_pods
 
 from underhost.agents.http import api, details, events, page, runbooks
 from underhost.agents.http import feed as feed_module
@@ -27,15 +27,7 @@ from underhost.schemas.severities import SEVERITIES
 from underhost.schemas.topics import OUTCOMES, PLACEMENTS, Topic
 from underhost.streams.ports import Record
 
-DB = {"app": "db"}
-SITE = a_site(
-    a_node("n1"),
-    a_node("n2"),
-    a_pod("db-0").on("n1").labels(DB).apart(term(HOST, DB)),
-    a_pod("db-1").on("n2").labels(DB).apart(term(HOST, DB)),
-    on={"n1": "h1", "n2": "h1"},
-    site="prod",
-)
+SITE = two_pods("h1", "h1")
 
 
 class HeldTopics:

@@ -6,9 +6,8 @@ from typing import Any
 
 import aiohttp
 import pytest
-from support.build import HOST, a_node, a_pod, a_site, term
 from support.sites.remembered import RememberingSite, hours_ago
-from support.sites.shop import a_shop
+from support.sites.shop import a_shop, two_pods
 
 from underhost.agents.http import trials
 from underhost.agents.planner.fleet import Room
@@ -20,15 +19,7 @@ from underhost.schemas.documents import to_json
 
 SHOP = a_shop()
 """db-0 on n1 and db-1 on n2 share h1; n3 is on h2."""
-DB = {"app": "db"}
-MENDED = a_site(
-    a_node("n1"),
-    a_node("n2"),
-    a_pod("db-0").on("n1").labels(DB).apart(term(HOST, DB)),
-    a_pod("db-1").on("n2").labels(DB).apart(term(HOST, DB)),
-    on={"n1": "h1", "n2": "h2"},
-    site="prod",
-)
+MENDED = two_pods("h1", "h2")
 FINDING = repair(SHOP, Options()).resolved_findings[0].id
 
 
