@@ -7,7 +7,7 @@ not the node that its pod runs on at the moment.
 
 from typing import Any
 
-from underhost.agents.evaluate.findings import INVENTORY
+from underhost.agents.evaluate.findings import INVENTORY, NAMESPACE
 from underhost.schemas.records import FindingEvent
 from underhost.schemas.severities import BY_NAME, UNKNOWN_NODE, remedy_of
 
@@ -50,7 +50,8 @@ def level(event: FindingEvent) -> str:
 def labels_of(event: FindingEvent) -> dict[str, str]:
     """What the alert is told apart and routed by; empty ones are left out, as Alertmanager would."""
     namespace, _, name = (event.pod or "").partition("/")
-    namespace = namespace or (event.object or "").removeprefix("Namespace/")
+    if event.object is not None and event.object.startswith(NAMESPACE):
+        namespace = namespace or event.object.removeprefix(NAMESPACE)
     labels = {
         "alertname": alert_name(event.severity, event.rule),
         "severity": level(event),

@@ -15,11 +15,9 @@ from support.processes.authority import Authority
 from support.published import RESOLVED, SHARED
 
 from underhost.agents.alerts import alertmanager, delivery, webhook
-from underhost.agents.alerts.alert import alert
 from underhost.agents.alerts.alerting import Alerting
 from underhost.schemas.errors import InputError
 from underhost.schemas.records import FindingEvent
-from underhost.schemas.severities import SEVERITIES
 from underhost.streams.settings.alerting import AlertingSettings, WebhookSettings
 
 DRIFT = msgspec.structs.replace(SHARED, id="d1", severity="drift")
@@ -144,6 +142,21 @@ async def test_that_writes_stop_is_told_to_everybody_whatever_they_asked_for(
     assert told["labels"]["alertname"] == "UnderhostWritesStopped"
     assert told["labels"]["severity"] == level
     assert told["annotations"]["runbook_url"] == "docs/runbooks/UnderhostWritesStopped.md"
+
+
+async def test_an_alertmanager_that_knows_is_told_again_no_sooner_than_it_asked_for(results: Results):
+    async with (
+        Receiver(503) as manager,
+        Receiver() as hook,
+        alerting(
+            results, SHARED, alertmanagers=[manager.url], repeat=600, webhooks=[WebhookSettings(url=hook.url)]
+        ) as observe,
+    ):
+        await results.reached("alertmanager", "sent")
+        for _ in range(20):
+            observe(DRIFT)  # is not for the Alertmanager
+        await hook.requested(21)
+    assert len(manager.requests) == 2, "once in vain"
 
 
 async def test_the_end_of_a_finding_is_told_with_its_time(results: Results):
@@ -299,6 +312,34 @@ async def test_the_oldest_events_for_a_webhook_that_is_away_are_dropped_and_coun
     assert results["webhook", "dropped"] == 1
 
 
+async def test_a_record_that_waits_for_its_turn_at_a_webhook_is_not_held_for_it(results: Results):
+    held: list[str] = []
+    first, second = many(2)
+    running = Alerting(
+        AlertingSettings(webhooks=[WebhookSettings(url="http://127.0.0.1:1")]), results.add, failed=print, share=1
+    )
+    running.start([])
+    for event in (first, second):
+        held.append(event.id)
+        running.deliver(event, lambda id_=event.id: lambda: held.remove(id_))
+    await running.stop()
+    assert held == ["f0000"]
+
+
+async def test_a_bug_in_telling_is_told_to_whoever_started_it():
+    errors: asyncio.Queue[BaseException] = asyncio.Queue()
+
+    def count(receiver: str, result: str) -> None:
+        raise ValueError("a bug")
+
+    async with Receiver() as receiver:
+        running = Alerting(AlertingSettings(alertmanagers=[receiver.url]), count, errors.put_nowait, share=1)
+        running.start([SHARED])
+        async with asyncio.timeout(30):
+            assert str(await errors.get()) == "a bug"
+        await running.stop()
+
+
 async def test_headers_come_from_a_file_that_is_read_each_time(results: Results, tmp_path: Path):
     secret = tmp_path / "headers"
     secret.write_text("Authorization: Bearer one\n")
@@ -397,16 +438,3 @@ def test_a_file_of_headers_that_cannot_be_read_is_said(text: str | None, said: s
         path.write_text(text)
     with pytest.raises(delivery.Unreachable, match=said):
         delivery.read_headers(path)
-
-
-@pytest.mark.parametrize("severity", SEVERITIES)
-def test_every_severity_makes_an_alert_and_can_be_asked_for(severity: str):
-    labels = alert(msgspec.structs.replace(SHARED, severity=severity), "", "", "")["labels"]
-    assert labels["severity"] in ("critical", "warning", "info")
-    assert AlertingSettings(severity=severity).severity == severity
-
-
-def test_a_group_of_thousands_names_a_few_of_them():
-    crowd = msgspec.structs.replace(SHARED, peers=[f"shop/db-{number}" for number in range(1000)])
-    annotations = alert(crowd, "", "", "")["annotations"]
-    assert annotations["peers"].endswith("shop/db-6, shop/db-7 and 992 more")
