@@ -14,13 +14,17 @@ class Receiver:
     """Keeps (path, headers, decoded body) of every request.
 
     `answers` are the statuses of the next ones; after them `judge` tells each body's, by default 200. `certificate`:
-    PEM of a certificate and its key; with it TLS is spoken.
+    PEM of a certificate and its key; with it TLS is spoken. `why`: what is said to whoever is not answered 200.
     """
 
     def __init__(
-        self, *answers: int, certificate: Path | None = None, judge: Callable[[Any], int] = lambda body: 200
+        self,
+        *answers: int,
+        certificate: Path | None = None,
+        judge: Callable[[Any], int] = lambda body: 200,
+        why: bytes = b"no: <why>",
     ) -> None:
-        self.answers, self.judge = list(answers), judge
+        self.answers, self.judge, self._why = list(answers), judge, why
         self._tls: ssl.SSLContext | None = None
         if certificate is not None:
             self._tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -74,4 +78,4 @@ class Receiver:
             self.requests.append((request.path, dict(request.headers), body))
             self._came.notify_all()
         status = self.answers.pop(0) if self.answers else self.judge(body)
-        return web.Response(status=status, text="" if status == 200 else "no: <why>")
+        return web.Response(status=status, body=b"" if status == 200 else self._why)

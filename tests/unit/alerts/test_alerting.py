@@ -291,6 +291,16 @@ async def test_a_webhook_that_fails_is_called_again_and_one_that_refuses_is_not(
     assert (results["webhook", "failed"], results["webhook", "refused"]) == (1, 1)
 
 
+async def test_a_receiver_that_says_why_in_no_text_is_told_again(results: Results, caplog: pytest.LogCaptureFixture):
+    async with (
+        Receiver(502, why=b"\xff why\n\nnot") as receiver,
+        alerting(results, SHARED, webhooks=[WebhookSettings(url=receiver.url)]),
+    ):
+        await results.reached("webhook", "sent")
+    (line,) = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert line == f"a webhook is called again in 0 s: {receiver.url}: 502 Bad Gateway: \ufffd why not"
+
+
 async def test_a_webhook_asks_for_its_own_severity(results: Results):
     async with (
         Receiver() as receiver,
@@ -306,10 +316,43 @@ async def test_the_oldest_events_for_a_webhook_that_is_away_are_dropped_and_coun
     results: Results, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(webhook, "MOST", 2)
-    async with alerting(results, webhooks=[WebhookSettings(url="http://127.0.0.1:1")]) as observe:
-        for _ in range(3):
-            observe(SHARED)
+    async with Receiver() as receiver:
+        await receiver.close()
+        async with alerting(results, webhooks=[WebhookSettings(url=receiver.url)]) as observe:
+            for event in many(3):
+                observe(event)
+            await receiver.open()
+            bodies = await receiver.requested(2)
+    assert [body["subject"] for body in bodies] == ["f0001", "f0002"]
     assert results["webhook", "dropped"] == 1
+
+
+async def test_what_is_dropped_while_it_is_sent_costs_no_other_event(results: Results, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(webhook, "MOST", 1)
+    first, *more = many(2)
+
+    def judge(body: Any) -> int:
+        while more:
+            observe(more.pop())
+        return 200
+
+    async with (
+        Receiver(judge=judge) as receiver,
+        alerting(results, first, webhooks=[WebhookSettings(url=receiver.url)]) as observe,
+    ):
+        bodies = await receiver.requested(2)
+    assert [body["subject"] for body in bodies] == ["f0000", "f0001"]
+
+
+async def test_a_webhook_that_fails_is_left_alone_for_a_while(results: Results, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(delivery, "FIRST_PAUSE", 600.0)
+    async with (
+        Receiver(judge=lambda body: 502) as away,
+        Receiver() as there,
+        alerting(results, *many(20), webhooks=[WebhookSettings(url=one.url) for one in (away, there)]),
+    ):
+        await there.requested(20)
+    assert [body["subject"] for _, _, body in away.requests] == ["f0000"]
 
 
 async def test_a_record_that_waits_for_its_turn_at_a_webhook_is_not_held_for_it(results: Results):

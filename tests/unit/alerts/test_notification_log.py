@@ -96,7 +96,13 @@ def test_an_update_is_told_with_its_newest_message():
 def test_the_oldest_of_too_many_untold_findings_is_dropped(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(books, "MOST", 2)
     book = NotificationLog(REPEAT)
+    for id_ in ("first", "told"):
+        book.observe(finding(id_), 0)
+        tell(book, 0)
+    book.observe(ended(finding("told")), 1)
     for id_ in ("a", "b", "c"):
         book.observe(finding(id_), 0)
         book.observe(ended(finding(id_)), 1)
-    assert [event.id for event in book.due(2).firing] == ["b", "c"]
+    due = book.due(2)
+    assert [event.id for event in due.firing] == ["b", "c", "first"]
+    assert [event.id for event in due.resolved] == ["told"]

@@ -41,7 +41,9 @@ def told(shares: AlertShares, *events: FindingEvent) -> list[str]:
             id="others have theirs",
         ),
         pytest.param(
-            [event("a"), event("b"), event("c", None)], ["a opened", "b opened", "c opened"], id="a node has no share"
+            [event("a", None), event("b", None), event("c", None)],
+            ["a opened", "b opened", "c opened"],
+            id="a node has no share",
         ),
         pytest.param(
             [event("a"), event("b"), event("a", state="updated")],
@@ -52,6 +54,11 @@ def told(shares: AlertShares, *events: FindingEvent) -> list[str]:
             [event("a"), event("b"), event("c", severity="drift"), event("d"), ended("a")],
             ["a opened", "b opened", "a resolved", "d opened"],
             id="when one ends the gravest that waits fires",
+        ),
+        pytest.param(
+            [event("a"), event("b"), event("c"), ended("a"), event("d"), ended("c")],
+            ["a opened", "b opened", "a resolved", "c opened", "c resolved", "d opened"],
+            id="what has waited counts while it fires",
         ),
         pytest.param(
             [event("a"), event("b"), event("c"), ended("c"), ended("a")],
