@@ -12,12 +12,12 @@ from support.workers.fleet import until
 from underhost.schemas.errors import Conflict, Gone, InputError, Refused, Unreachable
 from underhost.schemas.kubernetes import decode
 from underhost.schemas.records import Listed
-from underhost.schemas.topics import DRS_RULES, HOSTS, NODES, VMS
+from underhost.schemas.topics import DRS_RULES, HOSTS, NODES, VMS, Topic
 from underhost.schemas.vsphere import Cluster, DrsRule, Host, Vm
 from underhost.streams.ports import Outgoing
 from underhost.streams.settings.clusters import VSphereSettings
 from underhost.streams.timing import Timing
-from underhost.streams.vsphere.changes import HOST, LEAVE, MODIFY, VM, ClusterState, ObjectChange
+from underhost.streams.vsphere.changes import CLUSTER, HOST, LEAVE, MODIFY, VM, ClusterState, ObjectChange
 from underhost.streams.vsphere.client import SessionLost
 from underhost.streams.vsphere.collector import cluster_of
 from underhost.streams.vsphere.watcher import VSphereSource
@@ -145,18 +145,19 @@ async def test_a_vm_that_we_may_not_read_is_skipped_and_the_others_flow() -> Non
     assert topics.keys(VMS) == ["s/vm//vm-1", "s/vm//vm-3"]
 
 
-async def test_a_vm_that_becomes_unreadable_keeps_its_record() -> None:
+@pytest.mark.parametrize(("kind", "topic"), [(VM, VMS), (HOST, HOSTS)], ids=["a VM", "a host"])
+async def test_what_becomes_unreadable_keeps_its_record(kind: str, topic: Topic) -> None:
     vcenter, topics = FakeVCenter(), FakeTopics()
     source = a_source(vcenter, topics)
     async with running(source):
         first = len(await topics.holding(10))
-        vcenter.tell(ObjectChange(MODIFY, VM, "vm-2", {}, {"name": "NoPermission", "runtime.host": "NoPermission"}))
+        vcenter.tell(ObjectChange(MODIFY, kind, f"{kind}-2", {}, {"name": "NoPermission", "parent": "NoPermission"}))
         vcenter.move("vm-1", to="host-3")
         await topics.holding(first + 1)
         source.refresh()
         await vcenter.until_polled(2)
     assert [record.key for record in topics.records[first:]] == ["s/vm//vm-1"]
-    assert "s/vm//vm-2" in topics.keys(VMS)
+    assert f"s/{kind}//{kind}-2" in topics.keys(topic)
 
 
 async def test_a_host_that_is_withheld_is_unknown_and_not_the_old_one() -> None:
@@ -394,8 +395,32 @@ async def test_only_the_named_clusters_are_watched_and_a_vm_that_leaves_them_is_
         assert topics.keys(VMS) == ["s/vm//vm-1", "s/vm//vm-2"]
         vcenter.move("vm-2", to="host-3")
         log = await topics.holding(first + 1)
-    assert [(record.key, record.value) for record in log[first:]] == [("s/vm//vm-2", None)]
-    assert topics.keys(HOSTS) == ["s/host//host-1", "s/host//host-2"]
+        assert [(record.key, record.value) for record in log[first:]] == [("s/vm//vm-2", None)]
+        assert topics.keys(HOSTS) == ["s/host//host-1", "s/host//host-2"]
+        vcenter.tell(ObjectChange(MODIFY, HOST, "host-3", {"parent": "domain-1"}))
+        log = await topics.holding(first + 4)
+    assert [record.key for record in log[first + 1 :]] == ["s/host//host-3", "s/vm//vm-2", "s/vm//vm-3"]
+
+
+async def test_a_cluster_that_gets_another_name_is_known_by_it_at_once() -> None:
+    vcenter, topics = FakeVCenter(hosts=1, vms=1), FakeTopics()
+    async with running(a_source(vcenter, topics)):
+        first = len(await topics.holding(6))
+        vcenter.tell(ObjectChange(MODIFY, CLUSTER, "domain-1", {"name": "C9"}))
+        log = await topics.holding(first + 3)
+    assert [record.key for record in log[first:]] == ["s/host//host-1", "s/cluster//C9", "s/cluster//C0"]
+    assert decode(log[first].value or b"", Host).cluster == "C9"
+    assert log[first + 2].value is None
+
+
+async def test_a_cluster_that_goes_takes_its_record_along_and_its_hosts_have_none() -> None:
+    vcenter, topics = a_site_over_two_clusters(), FakeTopics()
+    async with running(a_source(vcenter, topics)):
+        first = len(await topics.holding(11))
+        vcenter.tell(ObjectChange(LEAVE, CLUSTER, "domain-2", {}))
+        log = await topics.holding(first + 2)
+    assert [record.key for record in log[first:]] == ["s/host//host-3", "s/cluster//C1"]
+    assert (decode(log[first].value or b"", Host).cluster, log[first + 1].value) == ("", None)
 
 
 def a_site_over_two_clusters() -> FakeVCenter:
@@ -567,6 +592,27 @@ async def test_after_the_first_list_it_retries_for_ever_and_slowly_where_it_is_r
     assert slept[0] == 0.0  # the first failure is retried at once
     assert 0.8 <= slept[1] <= 1.6 <= slept[2] <= 3.2
     assert slept[3] == 50.0  # a new password in the file is found within a minute
+
+
+@pytest.mark.parametrize(
+    ("lasts", "longest"), [pytest.param(1.0, 3.2, id="hardly begun"), pytest.param(5.0, 0.0, id="of some length")]
+)
+async def test_a_session_that_ends_at_once_each_time_is_begun_ever_more_slowly(lasts: float, longest: float) -> None:
+    vcenter, topics, slept, now = FakeVCenter(), FakeTopics(), Slept(), [1000.0]
+    timing = Timing(sleep=slept)
+    source = VSphereSource("s", SETTINGS, topics, topics, connect=vcenter.connect, timing=timing, clock=lambda: now[0])
+    async with running(source):
+        records = 10
+        for host in ("host-2", "host-3", "host-2"):
+            await topics.holding(records)
+            now[0] += lasts
+            vcenter.move("vm-1", to=host)
+            await topics.holding(records + 1)
+            vcenter.tell(SessionLost("the session has ended"))
+            records += 4
+        await topics.holding(records)
+    assert slept[0] == 0.0
+    assert longest / 2 <= slept[2] <= longest
 
 
 async def test_a_broker_that_is_away_loses_no_change() -> None:
