@@ -386,9 +386,7 @@ async def test_a_cluster_record_carries_the_flags_and_not_the_rules() -> None:
 
 
 async def test_only_the_named_clusters_are_watched_and_a_vm_that_leaves_them_is_gone() -> None:
-    vcenter, topics = FakeVCenter(hosts=3, vms=3), FakeTopics()
-    vcenter.clusters["domain-2"] = ClusterState("domain-2", "C1", True, True, ())
-    vcenter.hosts["host-3"]["parent"] = "domain-2"
+    vcenter, topics = a_site_over_two_clusters(), FakeTopics()
     settings = SETTINGS.model_copy(update={"clusters": ("C0",)})
     async with running(a_source(vcenter, topics, settings=settings)):
         first = len(await topics.holding(8))
