@@ -85,9 +85,7 @@ def by_namespace(selector: dict[str, object]) -> dict[str, object]:
             id="the namespace of some pods is not there",
         ),
         pytest.param(
-            a_site(
-                *NODES, a_namespace("shop"), runs().apart(by_namespace(SHOPS)), a_pod("job", "lab").finished("Failed")
-            ),
+            a_site(*NODES, a_namespace("shop"), runs().apart(by_namespace(SHOPS)), a_pod("job", "lab").finished()),
             [],
             id="the namespace of a pod that has finished is not there",
         ),

@@ -151,6 +151,15 @@ async def test_who_does_not_own_the_site_says_who_holds_the_lease_and_does_not_s
     assert [lease.holder for _, lease in server.written] == ["b"]
 
 
+async def test_leases_that_are_sought_already_are_sought_once() -> None:
+    server = FakeLeases()
+    leases = of_role(server, "labeller", may_seek=True)
+    leases.start()
+    leases.start()
+    assert [task.get_name() for task in asyncio.all_tasks() if "lease" in task.get_name()] == ["lease of labeller"]
+    await leases.close()
+
+
 async def test_a_standby_says_in_one_line_which_leases_others_hold_and_who(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     server = FakeLeases()

@@ -175,6 +175,22 @@ def test_nothing_is_ordered_before_the_picture_shows_our_own_write() -> None:
     assert wanted(decider.decide(site("h3", db=ON_2), now=21.0)) == {"pod/shop/db": {KEY: "esx-3", RACK: None}}
 
 
+def test_of_several_pods_the_one_that_is_due_first_is_waited_for() -> None:
+    held = {"pod/shop/db-0": 61.0, "pod/shop/db-1": 71.0}
+    decider, pods = PodLabelDecider(SETTINGS, lambda target: held.get(target, 0.0)), {"db_0": ON_1, "db_1": ON_1}
+    decider.decide(site("h2", **pods), now=0.0)
+    assert decider.decide(site("h3", **pods), now=40.0) == []
+    assert decider.due == 61.0
+
+
+def test_nothing_is_waited_for_after_a_dry_run() -> None:
+    decider, picture = PodLabelDecider(SETTINGS), site("h2", db=ON_1)
+    [action] = decider.decide(picture, now=0.0)
+    decider.observe(outcome(action, DRY_RUN, ""), now=1.0)
+    decider.decide(picture, now=40.0)
+    assert decider.due is None
+
+
 def test_a_pod_that_is_gone_is_forgotten() -> None:
     decider = PodLabelDecider(SETTINGS)
     decider.decide(site("h2", db=ON_1), now=0.0)
