@@ -35,12 +35,14 @@ class Forwarder(ABC):
     def __init__(self, target: str, trusted: ssl.SSLContext, on_write: OnWrite) -> None:
         self._target, self._trusted, self._on_write = target.rstrip("/"), trusted, on_write
         self._answering: set[asyncio.Task[web.StreamResponse]] = set()
+        self._handling: set[asyncio.Task[Any]] = set()
 
     @asynccontextmanager
     async def serving(self, tls: ssl.SSLContext) -> AsyncIterator[str]:
         """Serve until the end of the block; gives `https://127.0.0.1:PORT`."""
         app = web.Application(client_max_size=LARGEST)
         app.router.add_route("*", "/{path:.*}", self._handle)
+        app.on_shutdown.append(self._let_go)
         # A killed worker's watches end with it.
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1, handler_cancellation=True)
         connector = aiohttp.TCPConnector(ssl=self._trusted, limit=0)
@@ -90,7 +92,18 @@ class Forwarder(ABC):
         task.add_done_callback(self._answering.discard)
         return task
 
+    async def _let_go(self, app: web.Application) -> None:
+        """End the requests before aiohttp waits for them: it stumbles over a worker that dies as it stops waiting."""
+        handling = list(self._handling)
+        for task in handling:
+            task.cancel()
+        await asyncio.gather(*handling, return_exceptions=True)
+
     async def _handle(self, request: web.Request) -> web.StreamResponse:
+        task = asyncio.current_task()
+        assert task is not None
+        self._handling.add(task)
+        task.add_done_callback(self._handling.discard)
         body = await request.read()
         write = self.write_of(request, body)
         try:
