@@ -71,13 +71,11 @@ async def run_worker(
     Raises InputError for a bad configuration, BackendError where a backend is unreachable or refuses before its first
     success; after it, everything is tried again for ever.
     """
-    wanted = role.parse_roles(roles)
-    stopping = stop or asyncio.Event()
+    wanted, stopping = role.parse_roles(roles), stop or asyncio.Event()
     metrics, latest = Metrics(), latest or LatestDecisions()
     use_one_thread()
-    listens = web and role.WEB in wanted
     with _signals(stopping):
-        if listens:
+        if web and role.WEB in wanted:
             await check_addresses(settings, opened=opened is not None)
         remarks = await _topics(settings, wanted, metrics)
         made = connections or await connect(settings, wanted)
@@ -88,7 +86,7 @@ async def run_worker(
             _say_begin(settings, wanted)
             _say_first_findings(latest)
             decided, observer = latest, None
-            if listens:
+            if web and role.WEB in wanted:
                 if role.EVALUATOR not in wanted:
                     # The page shows what others decide; what this worker decides itself is less than that.
                     reader, alone = open_reader(settings.kafka), wanted == {role.WEB}
