@@ -6,27 +6,22 @@ share of the sites. Last, one of four workers is killed: from there to a finding
 """
 
 import asyncio
-import logging
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 
-from bench.pipeline import REPLICAS, SITE, Sizes, home, kubernetes_objects, pod, vsphere_objects
-from bench.stream import LOOK, Worker, publish, work
+from bench.pipeline import REPLICAS, Sizes, home, pod
+from bench.stream import LOOK, Worker, fill, main, of, publish
 
 from underhost.schemas.keys import site_of
-from underhost.schemas.records import Listed
-from underhost.schemas.topics import KUBERNETES_TOPICS, VSPHERE_TOPICS
 from underhost.streams.admin import ensure_topics
 from underhost.streams.partition import partition_of
-from underhost.streams.ports import Outgoing
 from underhost.streams.publish import KafkaPublisher
 from underhost.streams.settings.clusters import VSphereSettings
 from underhost.streams.settings.kafka import KafkaSettings
 from underhost.streams.settings.model import Settings
-from underhost.streams.watching.records import marker_of
 
 SESSION, PARTITIONS = 10.0, 8
 FLEETS = (1, 2, 4)
@@ -48,11 +43,6 @@ def sites() -> list[str]:
     raise AssertionError
 
 
-def of(site: str, records: Iterable[Outgoing]) -> Iterator[Outgoing]:
-    """The same records, of another site."""
-    return (record._replace(key=record.key.replace(SITE, site, 1)) for record in records)
-
-
 class Fleet:
     """The sites on their topics, and the workers that run now."""
 
@@ -64,38 +54,23 @@ class Fleet:
     async def fill(self) -> None:
         """Publish every site as its watchers list it."""
         for site in self.sites:
-            for source, topics, objects in (
-                ("vsphere", VSPHERE_TOPICS, vsphere_objects(self.sizes)),
-                ("kubernetes", KUBERNETES_TOPICS, kubernetes_objects(self.sizes)),
-            ):
-                listed = list(of(site, objects))
-                await publish(self.publisher, listed)
-                marker = Listed(1, len(listed))
-                await self.publisher.publish(*(marker_of(site, source, topic, marker) for topic in topics))
+            await fill(self.publisher, self.sizes, site)
 
     async def start(self, workers: int) -> None:
         """So many workers, from here on: until each site has told a finding."""
         for worker in self.workers:
             worker.end()
         self.workers = [Worker("bench.fleet", self.server) for _ in range(workers)]
-        await self.break_all()
+        await self.break_rule(self.sites)
 
-    async def break_all(self) -> None:
-        """A rule is broken on every site; returns once each has told it."""
-        word = next(self._application)
-        await publish(self.publisher, [change for site in self.sites for change in of(site, [self._broken(word)])])
-        for site in self.sites:
-            await self.told(site, word)
-
-    async def break_one(self, site: str) -> None:
-        """A rule is broken on one site; returns once it has told it."""
-        word = next(self._application)
-        await publish(self.publisher, list(of(site, [self._broken(word)])))
-        await self.told(site, word)
-
-    def _broken(self, application: int) -> Outgoing:
+    async def break_rule(self, sites: Sequence[str]) -> None:
+        """A rule is broken on these sites; returns once each has told it."""
+        application = next(self._application)
         at = application * REPLICAS
-        return pod(at, home(at + 1, self.sizes), time.time_ns())
+        broken = pod(at, home(at + 1, self.sizes), time.time_ns())
+        await publish(self.publisher, [change for site in sites for change in of(site, [broken])])
+        for site in sites:
+            await self.told(site, application)
 
     async def told(self, site: str, application: int) -> Worker:
         """The worker that has told that this application of the site breaks its rule; waits for it."""
@@ -119,7 +94,7 @@ class Fleet:
             for change in of(site, [pod(at, home(at, self.sizes), first + number)])
         ]
         await publish(self.publisher, changes)
-        await self.break_all()
+        await self.break_rule(self.sites)
 
     def held(self, since: float) -> list[list[str]]:
         """For each worker the sites of which it has told something since then."""
@@ -150,7 +125,7 @@ async def measure(server: str, sizes: Sizes) -> None:
         orphan = fleet.held(0)[fleet.workers.index(victim)][0]
         victim.process.kill()
         killed = time.time()
-        await fleet.break_one(orphan)
+        await fleet.break_rule([orphan])
         print(f"a worker killed: to a finding of its site, s\t{time.time() - killed:.1f}")
         print(f"a worker killed: beyond the session's timeout, s\t{time.time() - killed - SESSION:.1f}")
     for worker in fleet.workers:
@@ -165,15 +140,5 @@ def _off(used: Sequence[float], held: Sequence[Sequence[str]]) -> float:
     return max(abs(cpu / share - 1) for cpu, share in shares)
 
 
-def main() -> None:
-    """Measure and print; with `worker`, be what is measured."""
-    logging.basicConfig(level=logging.WARNING)
-    if sys.argv[1] == "worker":
-        work(settings(sys.argv[2]))
-        return
-    nodes, pods, changes = map(int, sys.argv[2:5] or ("200", "2000", "2500"))
-    asyncio.run(measure(sys.argv[1], Sizes(nodes, pods, changes)))
-
-
 if __name__ == "__main__":
-    main()
+    main(settings, measure, Sizes(200, 2_000, 2_500))

@@ -17,8 +17,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from aiokafka import AIOKafkaConsumer
 from bench.pipeline import REPLICAS, SITE, Sizes, home, kubernetes_objects, pod, vsphere_objects
@@ -112,6 +113,23 @@ async def publish(publisher: KafkaPublisher, records: Sequence[Outgoing]) -> Non
         await publisher.publish(*records[first : first + AT_ONCE])
 
 
+def of(site: str, records: Iterable[Outgoing]) -> Iterator[Outgoing]:
+    """The same records, of another site."""
+    return (record._replace(key=record.key.replace(SITE, site, 1)) for record in records)
+
+
+async def fill(publisher: KafkaPublisher, sizes: Sizes, site: str = SITE) -> None:
+    """Publish the site as its watchers list it."""
+    for source, topics, objects in (
+        ("vsphere", VSPHERE_TOPICS, vsphere_objects(sizes)),
+        ("kubernetes", KUBERNETES_TOPICS, kubernetes_objects(sizes)),
+    ):
+        listed = list(of(site, objects))
+        await publish(publisher, listed)
+        marker = Listed(1, len(listed))
+        await publisher.publish(*(marker_of(site, source, topic, marker) for topic in topics))
+
+
 def storm(sizes: Sizes) -> Iterator[Outgoing]:
     """Changes of pods that change nothing of what is right, then one that does."""
     for number in range(sizes.changes):
@@ -171,14 +189,7 @@ async def measure(server: str, sizes: Sizes) -> None:
     await ensure_topics(settings(server).kafka)
     worker = Worker("bench.stream", server)
     async with KafkaPublisher(settings(server).kafka, settings(server).kafka.partitions) as publisher:
-        for source, topics, objects in (
-            ("vsphere", VSPHERE_TOPICS, vsphere_objects(sizes)),
-            ("kubernetes", KUBERNETES_TOPICS, kubernetes_objects(sizes)),
-        ):
-            listed = list(objects)
-            await publish(publisher, listed)
-            marker = Listed(1, len(listed))
-            await publisher.publish(*(marker_of(SITE, source, topic, marker) for topic in topics))
+        await fill(publisher, sizes)
         await worker.until("bench/app-0-0")
         changes = list(storm(sizes))
         os.kill(worker.process.pid, signal.SIGSTOP)
@@ -204,15 +215,17 @@ async def measure(server: str, sizes: Sizes) -> None:
     print(f"memory of the worker, MiB\t{worker.end():.0f}")
 
 
-def main() -> None:
-    """Measure and print; with `worker`, be what is measured."""
+def main(
+    settings: Callable[[str], Settings], measure: Callable[[str, Sizes], Coroutine[Any, Any, None]], usual: Sizes
+) -> None:
+    """`SERVER [NODES PODS CHANGES]`: measure and print; with `worker SERVER`, be what is measured."""
     logging.basicConfig(level=logging.WARNING)
     if sys.argv[1] == "worker":
         work(settings(sys.argv[2]))
         return
-    nodes, pods, changes = map(int, sys.argv[2:5] or ("1000", "10000", "40000"))
-    asyncio.run(measure(sys.argv[1], Sizes(nodes, pods, changes)))
+    sizes = Sizes(*map(int, sys.argv[2:5])) if sys.argv[2:] else usual
+    asyncio.run(measure(sys.argv[1], sizes))
 
 
 if __name__ == "__main__":
-    main()
+    main(settings, measure, Sizes(1_000, 10_000, 40_000))
