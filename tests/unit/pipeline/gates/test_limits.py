@@ -58,6 +58,19 @@ def test_what_was_no_write_does_not_count_and_kinds_do_not_count_together() -> N
     limits.answered(answer("event", "noop"))
 
 
+def test_what_was_no_write_gives_back_its_own_place_and_no_later_one() -> None:
+    now = [0.0]
+    limits = WriteLimits({"label": 2}, lambda: now[0])
+    for now[0], id_ in ((0.0, "a"), (50.0, "b")):
+        assert limits.refuses(Action(id_, "label", "target", {}, "", {})) is None
+    limits.answered(Outcome("a", "label", "target", "noop", ""))
+    now[0] = 61.0
+    assert [held_back(limits, "label") for _ in range(2)] == [
+        "",
+        "held back: 2 label writes in the last minute (limits)",
+    ]
+
+
 @pytest.mark.parametrize("result", ["applied", "failed"])
 def test_what_was_a_write_or_may_have_been_one_counts(result: str) -> None:
     limits = WriteLimits({"label": 1}, lambda: 0.0)
