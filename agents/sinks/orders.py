@@ -62,6 +62,14 @@ def desired_of(action: Action, type_: type[T], what: str) -> T:
         raise Refused(f"not {what}: {error}") from error
 
 
+def read_back(action: Action, kind: str, type_: type[T]) -> T | None:
+    """What a command of an earlier run desires; None for one of another kind, or of another version of this program."""
+    try:
+        return msgspec.convert(action.desired, type_) if action.kind == kind else None
+    except msgspec.ValidationError:
+        return None
+
+
 def seconds_of(at: str) -> float:
     """When a command was decided, in seconds since 1970, of its RFC 3339 time; 0 where that is no time."""
     try:

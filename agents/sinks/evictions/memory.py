@@ -7,14 +7,11 @@ of its case: no second record could disagree with it. Whether its pod went is se
 
 from collections.abc import Iterable
 
-import msgspec
-
 from underhost.agents.sinks.evictions.loop_guard import CaseHistory, CaseKey, LoopGuard
 from underhost.agents.sinks.evictions.pace import EvictionPace, UnderWay
-from underhost.agents.sinks.evictions.sink import DesiredEviction, PastCase
+from underhost.agents.sinks.evictions.sink import DesiredEviction, PastCase, desired_eviction
 from underhost.agents.sinks.orders import DONE, seconds_of
 from underhost.agents.site.owners import Application
-from underhost.schemas.commands import EVICT
 from underhost.schemas.records import Action, Outcome
 
 RECENT = 600.0
@@ -74,10 +71,7 @@ def _under_way(desired: DesiredEviction, action: Action, at: float, *, counted: 
 def _read(actions: Iterable[Action]) -> list[tuple[DesiredEviction, Action]]:
     found = []
     for action in actions:
-        try:
-            desired = msgspec.convert(action.desired, DesiredEviction) if action.kind == EVICT else None
-        except msgspec.ValidationError:
-            continue  # of another version
+        desired = desired_eviction(action)
         if desired is not None and (desired.owner.count("/") == 2 or (desired.refuse and not desired.owner)):
             found.append((desired, action))
     return found

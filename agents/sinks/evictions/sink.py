@@ -10,7 +10,18 @@ from collections.abc import Callable, Collection
 
 import msgspec
 
-from underhost.agents.sinks.orders import APPLIED, DRY_RUN, FAILED, NOOP, REFUSED, answer, desired_of, named, seconds_of
+from underhost.agents.sinks.orders import (
+    APPLIED,
+    DRY_RUN,
+    FAILED,
+    NOOP,
+    REFUSED,
+    answer,
+    desired_of,
+    named,
+    read_back,
+    seconds_of,
+)
 from underhost.agents.sinks.ports import KubernetesWriter, Sink
 from underhost.schemas.commands import EVICT
 from underhost.schemas.errors import Conflict, Gone, Retry, Unreachable
@@ -68,12 +79,15 @@ class DesiredEviction(msgspec.Struct, omit_defaults=True):
     others: list[PastCase] = []
 
 
+def desired_eviction(action: Action) -> DesiredEviction | None:
+    """What a command to evict a pod desires; None for another one."""
+    return read_back(action, EVICT, DesiredEviction)
+
+
 def outdated(action: Action, clock: float) -> bool:
     """Whether nobody needs to remember the `evict` command any more; `clock` is in seconds since 1970."""
-    try:
-        return clock - seconds_of(msgspec.convert(action.desired, DesiredEviction).at) > KEPT
-    except msgspec.ValidationError:
-        return True
+    desired = desired_eviction(action)
+    return desired is None or clock - seconds_of(desired.at) > KEPT
 
 
 class EvictionSink(Sink):

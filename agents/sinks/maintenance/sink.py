@@ -10,7 +10,18 @@ from collections.abc import Callable
 
 import msgspec
 
-from underhost.agents.sinks.orders import APPLIED, DRY_RUN, FAILED, NOOP, REFUSED, answer, desired_of, named, seconds_of
+from underhost.agents.sinks.orders import (
+    APPLIED,
+    DRY_RUN,
+    FAILED,
+    NOOP,
+    REFUSED,
+    answer,
+    desired_of,
+    named,
+    read_back,
+    seconds_of,
+)
 from underhost.agents.sinks.own_vms import VmsAsked, known
 from underhost.agents.sinks.ports import HostMaintainer, Sink
 from underhost.agents.sinks.tasks import LOOK, until_done
@@ -137,10 +148,7 @@ def _change(desired: DesiredMaintenance) -> str:
 
 def desired_maintenance(action: Action) -> DesiredMaintenance | None:
     """What a command to change a host's mode desires; None for another one."""
-    try:
-        return msgspec.convert(action.desired, DesiredMaintenance) if action.kind == MAINTENANCE else None
-    except msgspec.ValidationError:
-        return None  # of another version
+    return read_back(action, MAINTENANCE, DesiredMaintenance)
 
 
 def outdated(action: Action, clock: float) -> bool:

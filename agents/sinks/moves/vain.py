@@ -7,10 +7,8 @@ seconds. A move is undone where its VM has arrived, and is to be moved again fro
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import msgspec
-
 from underhost.agents.sinks.moves.sink import LEFT, VAIN, DesiredMove
-from underhost.agents.sinks.orders import DONE, seconds_of
+from underhost.agents.sinks.orders import DONE, read_back, seconds_of
 from underhost.schemas.commands import MOVE
 from underhost.schemas.records import Action, Outcome
 
@@ -114,10 +112,7 @@ def _why(past: _Past) -> str:
 
 def desired_move(action: Action) -> DesiredMove | None:
     """What a command to move a VM desires; None for another one."""
-    try:
-        return msgspec.convert(action.desired, DesiredMove) if action.kind == MOVE else None
-    except msgspec.ValidationError:
-        return None  # of another version
+    return read_back(action, MOVE, DesiredMove)
 
 
 def outdated(action: Action, clock: float) -> bool:
