@@ -49,7 +49,7 @@ class Alertmanager:
         runbooks: str,
         headers_file: Path | None,
         counted: Callable[[str], None],
-        trusted: ssl.SSLContext | None = None,
+        trusted: ssl.SSLContext | None,
     ) -> None:
         self.book = NotificationLog(repeat)
         self._url, self._repeat, self._link, self._runbooks = url.rstrip("/") + PATH, repeat, link, runbooks

@@ -44,7 +44,7 @@ class Webhook:
         *,
         headers_file: Path | None,
         counted: Callable[[str], None],
-        trusted: ssl.SSLContext | None = None,
+        trusted: ssl.SSLContext | None,
     ) -> None:
         self._url, self._headers_file, self._counted, self._trusted = url, headers_file, counted, trusted
         self._queue: deque[tuple[FindingEvent, Done]] = deque()

@@ -92,10 +92,10 @@ class Topology:
     def __init__(
         self,
         labels: Sequence[Mapping[str, str]],
-        host_keys: Sequence[str] = (),
-        hosts: Sequence[str | None] | None = None,
-        host_names: Mapping[str, str] | None = None,
-        label_values: dict[str, list[str | None]] | None = None,
+        host_keys: Sequence[str],
+        hosts: Sequence[str | None] | None,
+        host_names: Mapping[str, str],
+        label_values: dict[str, list[str | None]] | None,
     ) -> None:
         self._labels, self._host_keys = labels, frozenset(host_keys)
         self._by_key: dict[str, Domains] = {}

@@ -37,7 +37,7 @@ LINGER = 5.0
 class HttpServer:
     """A listening server; `port` is the one that was bound, of use where 0 was asked for."""
 
-    def __init__(self, runner: web.AppRunner, listener: Entrance, host: str, scheme: str = "http") -> None:
+    def __init__(self, runner: web.AppRunner, listener: Entrance, host: str, scheme: str) -> None:
         self._runner, self._listener = runner, listener
         self._host, self._scheme = host, scheme
         self.port = int(listener.sockets[0].getsockname()[1])

@@ -122,9 +122,7 @@ class TopicObserver:
     need not know of everything.
     """
 
-    def __init__(
-        self, settings: Settings, latest: LatestDecisions, reader: TopicReader, *, at_once: bool = True
-    ) -> None:
+    def __init__(self, settings: Settings, latest: LatestDecisions, reader: TopicReader, *, at_once: bool) -> None:
         self._settings, self._latest, self._reader, self._at_once = settings, latest, reader, at_once
         self._wanted = asyncio.Event()
         self._shown: Pictures | None = None

@@ -41,7 +41,7 @@ class InventoryCache:
         unreadable: morefs that exist but show us nothing (no permission): not listed, and not gone either.
     """
 
-    def __init__(self, site: str, only: Iterable[str] = ()) -> None:
+    def __init__(self, site: str, only: Iterable[str]) -> None:
         self.site = site
         self.only = frozenset(only)
         self.unreadable: set[str] = set()

@@ -51,7 +51,7 @@ class InventoryPublisher:
         timing: Timing,
         *,
         sign_of_life: float,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float],
     ) -> None:
         self._site, self._epoch, self._publisher, self._timing = site, epoch, publisher, timing
         self._sign_of_life, self._clock = sign_of_life, clock

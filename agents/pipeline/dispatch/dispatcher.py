@@ -59,11 +59,6 @@ class _Awaited:
             self.answer.set_result(result)
 
 
-async def never_left(action: Action, since: float) -> bool:
-    """No command is left to another worker."""
-    return False
-
-
 class Dispatcher:
     """Carries out the commands of one site, from each `resume` to the next `stop`.
 
@@ -86,7 +81,7 @@ class Dispatcher:
         *,
         answered: Callable[[str, Action], bool],
         ended: Callable[["asyncio.Future[None]"], None],
-        left: Callable[[Action, float], Awaitable[bool]] = never_left,
+        left: Callable[[Action, float], Awaitable[bool]],
         wall: Callable[[], float] = time.time,
     ) -> None:
         self.site, self._wall = site, wall

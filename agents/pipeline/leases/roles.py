@@ -127,7 +127,7 @@ class RoleLeases:
         seconds: int,
         roles: Collection[str],
         *,
-        publishing: Collection[str] = (),
+        publishing: Collection[str],
         is_candidate: Callable[[], bool],
         may_seek: Callable[[str], bool],
         changed: Callable[[str], Awaitable[None]],

@@ -129,7 +129,7 @@ class EvictionDecider(Decider):
         moves: Moves | None = None,
         earlier: Iterable[Action] = (),
         outcomes: Iterable[Outcome] = (),
-        now: float = 0.0,
+        now: float,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._settings, self._terms, self._evaluator = settings, terms, evaluator

@@ -88,9 +88,9 @@ class MoveDecider(Decider):
         campaigns: Campaigns,
         drs: DrsTurn | None = None,
         share: int = Shares().moves,
-        earlier: Iterable[Action] = (),
-        outcomes: Sequence[Outcome] = (),
-        now: float = 0.0,
+        earlier: Iterable[Action],
+        outcomes: Sequence[Outcome],
+        now: float,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._settings, self._terms, self._evaluator, self._plans = settings, terms, evaluator, plans

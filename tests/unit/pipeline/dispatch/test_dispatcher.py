@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from underhost.agents.pipeline.dispatch import dispatcher as dispatcher_module
-from underhost.agents.pipeline.dispatch.dispatcher import ENDS, Dispatcher, never_left
+from underhost.agents.pipeline.dispatch.dispatcher import ENDS, Dispatcher
 from underhost.agents.pipeline.gates.fence import MembershipGate
 from underhost.agents.pipeline.gates.limits import WriteLimits
 from underhost.agents.pipeline.gates.may_write import Gate
@@ -64,6 +64,10 @@ class Stop(Gate):
         """See `Gate`."""
         why = self._bench.stopped
         return Outcome(action.id, action.kind, action.target, "failed", f"writes stop: {why}") if why else None
+
+
+async def never_left(action: Action, since: float) -> bool:
+    return False
 
 
 class Bench:
