@@ -16,7 +16,7 @@ from underhost.schemas.errors import BackendError, Gone, Refused, Retry, Unreach
 from underhost.schemas.keys import parse_key
 from underhost.schemas.numbers import number
 from underhost.schemas.records import Listed
-from underhost.schemas.topics import KUBERNETES_TOPICS, NODES
+from underhost.schemas.topics import KUBERNETES, KUBERNETES_TOPICS, NODES
 from underhost.streams.kubernetes.client import KubernetesClient, connect
 from underhost.streams.kubernetes.contact import Contact
 from underhost.streams.kubernetes.kinds import KINDS, Kind
@@ -48,7 +48,7 @@ class KubernetesSource(Source):
         ready: set once everything is listed and published, but for the deletions that are not believed.
     """
 
-    name = "kubernetes"
+    name = KUBERNETES
 
     def __init__(
         self,

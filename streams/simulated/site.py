@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from underhost.schemas.errors import InputError
 from underhost.schemas.near import did_you_mean
+from underhost.schemas.topics import KUBERNETES, VSPHERE
 from underhost.streams.ports import Publisher, Source, TopicReader
 from underhost.streams.simulated.controllers import Controllers
 from underhost.streams.simulated.drs import Drs
@@ -75,5 +76,5 @@ class SimulatedSite:
 
     def sources(self, site: str, publisher: Publisher, reader: TopicReader) -> Sequence[Source]:
         """The watchers of both clusters, for the site's name in the topics."""
-        stores = {"kubernetes": self.kubernetes.store, "vsphere": self.vsphere.store}
+        stores = {KUBERNETES: self.kubernetes.store, VSPHERE: self.vsphere.store}
         return [SimulatedSource(name, site, store, self.timeline, publisher, reader) for name, store in stores.items()]

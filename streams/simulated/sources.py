@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from underhost.schemas.keys import object_key
-from underhost.schemas.topics import DRS_RULES, HOSTS, KUBERNETES_TOPICS, VMS, Topic
+from underhost.schemas.topics import DRS_RULES, HOSTS, KUBERNETES, KUBERNETES_TOPICS, VMS, VSPHERE, Topic
 from underhost.streams.ports import Publisher, Source, TopicReader
 from underhost.streams.publish import publish_until_taken
 from underhost.streams.simulated.store import Change, Store
@@ -20,7 +20,7 @@ from underhost.streams.timing import Timing
 from underhost.streams.watching.reconcile import plan_listing
 from underhost.streams.watching.records import outgoing_of
 
-TOPICS_OF = {"kubernetes": KUBERNETES_TOPICS, "vsphere": (HOSTS, VMS, DRS_RULES)}
+TOPICS_OF = {KUBERNETES: KUBERNETES_TOPICS, VSPHERE: (HOSTS, VMS, DRS_RULES)}
 
 
 class SimulatedSource(Source):

@@ -14,7 +14,7 @@ import msgspec
 from underhost.schemas.keys import listed_key, parse_key
 from underhost.schemas.kubernetes import decode
 from underhost.schemas.records import Listed
-from underhost.schemas.topics import HOSTS, Topic
+from underhost.schemas.topics import HOSTS, VSPHERE, Topic
 from underhost.schemas.vsphere import Host
 from underhost.streams.log import structlog
 from underhost.streams.ports import Outgoing, Publisher, TopicReader
@@ -27,8 +27,6 @@ from underhost.streams.watching.reconcile import doubt_of, is_collapse, plan_lis
 from underhost.streams.watching.records import differs, marker_of, outgoing_of
 
 log = structlog.get_logger("underhost.vsphere")
-
-SOURCE = "vsphere"
 
 
 class InventoryPublisher:
@@ -73,8 +71,8 @@ class InventoryPublisher:
         if self._held is not None:
             return
         held = {topic.name: dict(await reader.state(topic, self._site)) for topic in TOPICS_IN_ORDER}
-        marker = listed_key(self._site, SOURCE)
-        self.doubts.recall(doubt_of(self._site, SOURCE, held))
+        marker = listed_key(self._site, VSPHERE)
+        self.doubts.recall(doubt_of(self._site, VSPHERE, held))
         # No host, and no doubt about it: a person has accepted that in an earlier run.
         self._empty_is_right = list(held[HOSTS.name]) == [marker]
         for records in held.values():
@@ -87,7 +85,7 @@ class InventoryPublisher:
         if self._clock() - self._compared < every:
             return
         self._compared = self._clock()
-        marker, held = listed_key(self._site, SOURCE), {}
+        marker, held = listed_key(self._site, VSPHERE), {}
         for topic in TOPICS_IN_ORDER:
             state = await reader.state(topic, self._site)
             held[topic.name] = {key: value for key, value in state.items() if key != marker}
@@ -127,7 +125,7 @@ class InventoryPublisher:
         left_out = cache.left_out()
         plan = plan_listing(
             self._site,
-            SOURCE,
+            VSPHERE,
             TOPICS_IN_ORDER,
             deletable,
             listed,
@@ -197,7 +195,7 @@ class InventoryPublisher:
         self._marked = doubt, now
         seen = time.time_ns() // 1_000_000
         return [
-            marker_of(self._site, SOURCE, topic, Listed(self._epoch, len(listed[topic.name]), doubt, seen))
+            marker_of(self._site, VSPHERE, topic, Listed(self._epoch, len(listed[topic.name]), doubt, seen))
             for topic in TOPICS_IN_ORDER
         ]
 
@@ -208,7 +206,7 @@ class InventoryPublisher:
             await publish_until_taken(self._publisher, records, f"changes of site {self._site}", self._timing)
         else:
             await self._publisher.publish(*records)
-        held, marker = self._known, listed_key(self._site, SOURCE)
+        held, marker = self._known, listed_key(self._site, VSPHERE)
         for record in records:
             if record.key == marker:
                 continue

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from underhost.schemas.errors import BackendError, Conflict, Gone, Refused, UnderhostError, Unreachable
-from underhost.schemas.topics import NODES
+from underhost.schemas.topics import NODES, VSPHERE
 from underhost.streams.log import structlog
 from underhost.streams.ports import Publisher, Source, TopicReader
 from underhost.streams.settings.clusters import VSphereSettings
@@ -41,7 +41,7 @@ class VSphereSource(Source):
         ready: set once everything is listed and published.
     """
 
-    name = "vsphere"
+    name = VSPHERE
     contact: float | None = None
 
     def __init__(
