@@ -2,7 +2,8 @@
 
 In: `report` commands, which this worker has decided itself. Out: objects of openreports.io by server-side apply as the
 field manager `underhost`, and outcomes. What has the content already is not written again: what is there is listed
-once, and again with each look at all. An object of that name that does not carry our label is left alone.
+once, and again with each look at all, and where there is one that we do not know. An object of that name that does not
+carry our label is left alone.
 """
 
 import asyncio
@@ -57,23 +58,28 @@ class ReportSink(Sink):
     async def _write(self, held: dict[str, HeldReport], key: str, report: Mapping[str, Any]) -> tuple[str, str]:
         namespace, _, name = key.partition("/")
         digest, count = report["metadata"]["annotations"][DIGEST], report["summary"]["fail"]
+        if key not in held and await self._writer.has_report(namespace, name):
+            self._held = None
+            held = await self._known()
+            if key not in held:  # else a write of ours that got no answer has made it
+                return REFUSED, f"{name} is somebody else's"
         if key in held and held[key].digest == digest:
             return NOOP, f"{name} says so already"
-        if key not in held and await self._writer.has_report(namespace, name):
-            return REFUSED, f"{name} is somebody else's"
         uid = await self._writer.apply_report(namespace, name, report)
         held[key] = HeldReport(uid, digest)
         return APPLIED, f"{name} tells of {count} {'finding' if count == 1 else 'findings'}"
 
     async def _remove(self, held: dict[str, HeldReport], key: str) -> tuple[str, str]:
         namespace, _, name = key.partition("/")
-        there = held.pop(key, None)
+        there = held.get(key)
         if there is None:
             return NOOP, f"{name} is not there"
         try:
             await self._writer.delete_report(namespace, name, there.uid)
         except Gone:
+            held.pop(key, None)
             return NOOP, f"{name} was gone already"
+        held.pop(key, None)
         return APPLIED, f"{name} is removed: its findings are resolved"
 
     async def _sweep(self, keep: Mapping[str, str]) -> tuple[str, str]:

@@ -165,6 +165,31 @@ def test_a_report_whose_findings_are_resolved_is_removed_and_forgotten() -> None
     assert sweep.desired == {"keep": {}}
 
 
+def test_a_report_loses_the_finding_that_is_resolved_and_keeps_the_others() -> None:
+    site = Site(*DB)
+    site.finds(finding("f1", "db-0"), finding("f2", "db-1"))
+    site.answer(site.orders()[0])
+    site.now += QUIET
+    site.finds(finding("f2", "db-1"))
+    assert [told(action) for action in site.orders()] == [("shop/StatefulSet/db", ["f2"])]
+
+
+def test_what_is_under_way_is_not_ordered_again_and_a_look_at_all_lets_it_be() -> None:
+    site = Site(*DB)
+    site.finds(finding("f1", "db-0"))
+    action, sweep = site.decider.decide(site.snapshot, site.now)
+    report_, key = action.desired["report"], action.target.partition("/")[2]
+    assert sweep.desired == {"keep": {key: ""}}
+    site.now += QUIET
+    site.finds(finding("f1", "db-0"))
+    assert site.orders() == []
+    site.answer(action)
+    site.now += SWEEP
+    [sweep] = site.decider.decide(site.snapshot, site.now)
+    digest = report_["metadata"]["annotations"]["underhost/content"]  # type: ignore[index,call-overload]
+    assert sweep.desired == {"keep": {key: digest}}
+
+
 @pytest.mark.parametrize(
     ("result", "seconds"),
     [

@@ -1,6 +1,6 @@
 """Reports: what is written, what is left alone, and what a look at all of them puts right."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -9,16 +9,19 @@ from underhost.agents.sinks.orders import order
 from underhost.agents.sinks.ports import HeldReport
 from underhost.agents.sinks.reports.sink import ReportSink
 from underhost.schemas.commands import REPORT
-from underhost.schemas.errors import Gone
+from underhost.schemas.errors import Gone, Refused, UnderhostError, Unreachable
 
 
 class FakeReports:
-    """A cluster's reports by `NAMESPACE/NAME`, and what was written; `foreign` are those of others."""
+    """A cluster's reports by `NAMESPACE/NAME`, and what was written; `foreign` are those of others.
+
+    `faults` are what the next writes come to, one each: a report is written all the same, and none is removed.
+    """
 
     def __init__(self, held: Mapping[str, str] = {}, foreign: frozenset[str] = frozenset()) -> None:
         self.held = {key: HeldReport(f"uid of {key}", digest) for key, digest in held.items()}
         self.foreign, self.writes, self.lists = foreign, list[str](), 0
-        self.served = True
+        self.served, self.faults = True, list[Exception]()
 
     async def reports(self, label: str, value: str, annotation: str) -> dict[str, HeldReport]:
         if not self.served:
@@ -34,9 +37,13 @@ class FakeReports:
         digest = report["metadata"]["annotations"]["underhost/content"]  # type: ignore[index]
         self.writes.append(f"apply {namespace}/{name} {digest}")
         self.held[f"{namespace}/{name}"] = HeldReport("new", digest)
+        if self.faults:
+            raise self.faults.pop()
         return "new"
 
     async def delete_report(self, namespace: str, name: str, uid: str) -> None:
+        if self.faults:
+            raise self.faults.pop()
         self.writes.append(f"delete {namespace}/{name} {uid}")
         del self.held[f"{namespace}/{name}"]
 
@@ -100,11 +107,44 @@ async def test_a_look_at_all_removes_what_an_earlier_run_has_left() -> None:
     assert (said.result, cluster.writes) == ("applied", ["delete shop/old uid of shop/old"])
 
 
-async def test_a_look_at_all_finds_what_is_not_as_it_was_written() -> None:
+async def test_a_report_that_was_written_without_an_answer_is_known_for_ours() -> None:
+    cluster = FakeReports()
+    cluster.faults = [Unreachable("no answer")]
+    sink, action = ReportSink(cluster, "prod"), order(REPORT, "report/shop/r", {"report": says("d1")}, "", {})
+    said = [await sink.apply(action) for _ in range(2)]
+    assert [(one.result, one.reason) for one in said] == [("failed", "no answer"), ("noop", "r says so already")]
+
+
+@pytest.mark.parametrize(
+    ("fault", "result"),
+    [
+        pytest.param(Unreachable("no answer"), "failed", id="no answer"),
+        pytest.param(Refused("no right"), "refused", id="no right"),
+    ],
+)
+async def test_a_report_that_could_not_be_removed_is_removed_later(fault: UnderhostError, result: str) -> None:
+    cluster = FakeReports({"shop/r": "d1"})
+    cluster.faults = [fault]
+    sink, action = ReportSink(cluster, "prod"), order(REPORT, "report/shop/r", {"report": None}, "", {})
+    said = [await sink.apply(action) for _ in range(2)]
+    assert [one.result for one in said] == [result, "applied"]
+    assert cluster.held == {}
+
+
+def removed(cluster: FakeReports) -> None:
+    del cluster.held["shop/r"]
+
+
+def changed(cluster: FakeReports) -> None:
+    cluster.held["shop/r"] = HeldReport("uid of shop/r", "d9")
+
+
+@pytest.mark.parametrize("happens", [removed, changed])
+async def test_a_look_at_all_finds_what_is_not_as_it_was_written(happens: Callable[[FakeReports], None]) -> None:
     cluster = FakeReports({"shop/r": "d1"})
     sink = ReportSink(cluster, "prod")
     await sink.apply(order(REPORT, "report/shop/r", {"report": says("d1")}, "", {}))
-    del cluster.held["shop/r"]  # by a person
+    happens(cluster)  # by a person
     said = await sink.apply(order(REPORT, "reports/prod", {"keep": {"shop/r": "d1"}}, "", {}))
     assert (said.result, said.reason) == ("failed", "1 report is not as it was written")
     again = await sink.apply(order(REPORT, "report/shop/r", {"report": says("d1")}, "", {}))
