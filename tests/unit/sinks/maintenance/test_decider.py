@@ -117,6 +117,10 @@ def a_lost_host(site: MaintainedSite) -> None:
     site.host("h4", state="disconnected")
 
 
+def a_host_that_goes(site: MaintainedSite) -> None:
+    del site._hosts["h5"]
+
+
 def another_ones_maintenance(site: MaintainedSite) -> None:
     site.host("h4", state="maintenance")
 
@@ -134,6 +138,11 @@ SURPRISES = [
         id="a host that is lost",
     ),
     pytest.param(
+        a_host_that_goes,
+        "host esx-5 is gone from the inventory; host esx-1 is in maintenance mode; esx-2 was not begun",
+        id="a host that is gone",
+    ),
+    pytest.param(
         another_ones_maintenance,
         "host esx-4 is in maintenance mode, and was not; host esx-1 is in maintenance mode; esx-2 was not begun",
         id="a host that somebody else works on",
@@ -143,7 +152,7 @@ SURPRISES = [
 
 @pytest.mark.parametrize(("happens", "why"), SURPRISES)
 async def test_what_nobody_has_expected_stops_it(happens: Callable[[MaintainedSite], None], why: str) -> None:
-    site = a_site()
+    site = a_site(hosts=5)
     run = site.ask(hosts("h1", "h2"))
     worker = site.worker()
     await worker.run(30)

@@ -8,6 +8,7 @@ from underhost.agents.planner.terms import RepairTerms
 from underhost.agents.sinks.moves.campaign import Campaign
 from underhost.agents.sinks.moves.decider import MoveDecider
 from underhost.agents.sinks.moves.drs_turn import DrsTurn
+from underhost.agents.sinks.moves.once_more import UnknownEnds
 from underhost.agents.sinks.orders import order, outcome
 from underhost.schemas.errors import Refused
 from underhost.schemas.records import Action
@@ -378,6 +379,17 @@ async def test_a_move_whose_answer_is_lost_is_ordered_once_more_and_counts_until
     assert await site.carry_out(decider, [again]) == ["applied"]
     assert await site.run(decider, 200) == ["applied"] * 2
     assert len({vm for vm, _ in site.vcenter.moves}) == 3
+
+
+def test_of_moves_whose_answer_is_lost_the_first_that_is_due_is_looked_at_first() -> None:
+    late, soon = (Action(name, "move", f"vm/{name}", {}, "", {}) for name in ("late", "soon"))
+    ends = UnknownEnds([], [])
+    ends.wait(late, 60.0)
+    ends.wait(soon, 10.0)
+    assert (ends.due, ends.take(9.0)) == (10.0, [])
+    assert (ends.take(10.0), ends.due) == ([soon], 60.0)
+    ends.forget("vm/late")
+    assert (ends.take(60.0), ends.due) == ([], float("inf"))
 
 
 async def test_a_move_whose_answer_is_lost_has_its_end_told_to_whoever_follows_it() -> None:
