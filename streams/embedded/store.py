@@ -140,6 +140,8 @@ def connect(path: Path, *, read_only: bool, sync: str = "NORMAL") -> sqlite3.Con
 
 
 def _opened(path: Path, mode: str, prepare: Callable[[sqlite3.Connection], object]) -> sqlite3.Connection:
+    if path.is_dir():
+        raise InputError(f"{path}: a folder, not an embedded log")
     quoted = str(path.resolve()).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     try:
         db = sqlite3.connect(

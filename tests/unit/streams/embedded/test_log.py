@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from underhost.schemas.errors import InputError, Refused, Unreachable
+from underhost.schemas.errors import InputError, Refused
 from underhost.streams.embedded import log as log_module
 from underhost.streams.embedded import memory
 from underhost.streams.embedded.log import Log
@@ -330,7 +330,7 @@ async def test_a_file_that_is_no_log_is_refused_and_left_alone(tmp_path: Path, c
 
 async def test_a_folder_is_refused_and_left_alone(tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir(mode=0o750)
-    with pytest.raises(Unreachable, match="logs: unable to open database file"):
+    with pytest.raises(InputError, match="logs: a folder, not an embedded log"):
         await Log(tmp_path / "logs").open()
     assert modes(tmp_path) == {"logs": 0o750}
 
