@@ -561,8 +561,12 @@ async def test_a_command_waiting_for_first_decisions_is_dropped_if_writes_stop_m
     assert bench.sink.begun.empty()
 
 
-async def test_a_command_somebody_waits_for_is_answered_at_once_and_its_outcome_published() -> None:
-    bench = Bench(kind="bind")
+@pytest.mark.parametrize("decided_here", [(), ("bind",)], ids=["another worker decides its kind", "so does this one"])
+async def test_a_command_somebody_waits_for_is_answered_at_once_and_its_outcome_published(
+    decided_here: tuple[str, ...],
+) -> None:
+    bench = Bench(kind="bind", decided_here=decided_here)
+    bench.wanted.decide([], ())
     answer = asyncio.create_task(bench.dispatcher.perform(Action("now", "bind", "pod/shop/a", {}, "", {})))
     assert await bench.begun() == "now"
     bench.sink.gate.release()
