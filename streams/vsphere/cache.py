@@ -73,6 +73,10 @@ class InventoryCache:
         """The tags of hosts, by moref and category, until the session has read them (`Poll.tags`)."""
         self._tags = tags
 
+    def know_clusters(self, clusters: Iterable[ClusterState]) -> None:
+        """The clusters as the topic has them: what of them may not be read stays so."""
+        self._clusters = {state.ref: state for state in clusters}
+
     def left_out(self) -> set[str]:
         """Keys of objects in clusters that hold no node's VM: that they are not among the records is no loss."""
         if self.only:

@@ -6,6 +6,7 @@ is back. When to list, poll and publish is left to the watcher.
 """
 
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -14,13 +15,14 @@ import msgspec
 from underhost.schemas.keys import listed_key, parse_key
 from underhost.schemas.kubernetes import decode
 from underhost.schemas.records import Listed
-from underhost.schemas.topics import HOSTS, VSPHERE, Topic
-from underhost.schemas.vsphere import Host
+from underhost.schemas.topics import DRS_RULES, HOSTS, VSPHERE, Topic
+from underhost.schemas.vsphere import Cluster, DrsRule, Host
 from underhost.streams.log import structlog
 from underhost.streams.ports import Outgoing, Publisher, TopicReader
 from underhost.streams.publish import publish_until_taken
 from underhost.streams.timing import Timing
 from underhost.streams.vsphere.cache import TAG, InventoryCache, Touched
+from underhost.streams.vsphere.changes import ClusterState
 from underhost.streams.vsphere.records import TOPICS_IN_ORDER, Records
 from underhost.streams.watching.doubts import Doubts
 from underhost.streams.watching.reconcile import doubt_of, is_collapse, plan_listing
@@ -103,6 +105,24 @@ class InventoryPublisher:
                     name.removeprefix(TAG): tag for name, tag in host.labels.items() if name.startswith(TAG)
                 }
         return found
+
+    def clusters(self) -> list[ClusterState]:
+        """The clusters as the topic shows them, with their rules."""
+        clusters: list[Cluster] = []
+        rules: defaultdict[str, list[DrsRule]] = defaultdict(list)
+        for key, value in self._known[DRS_RULES.name].items():
+            with suppress(msgspec.MsgspecError):  # `b""`: readers do not agree about it
+                if parse_key(key).kind == "cluster":
+                    clusters.append(decode(value, Cluster))
+                else:
+                    rule = decode(value, DrsRule)
+                    rules[rule.cluster].append(msgspec.structs.replace(rule, resource_version=""))
+        return [
+            ClusterState(
+                one.id, one.name, one.drs, one.ha, tuple(rules[one.name]), one.automation, one.overrides, one.admission
+            )
+            for one in clusters
+        ]
 
     def counts(self) -> dict[str, int]:
         """How many objects the topics hold, by the topics' short names."""

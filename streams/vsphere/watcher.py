@@ -137,6 +137,7 @@ class VSphereSource(Source):
         await self._topics.load(self._reader)
         # While vCenter starts, its REST API, which has the tags, is up last: without one no node may lose its labels.
         cache.know_tags(self._topics.host_tags())
+        cache.know_clusters(self._topics.clusters())
         await self._poll(collector, cache)
         await self._look_for_nodes(cache)
         if reason := cache.missing_clusters():

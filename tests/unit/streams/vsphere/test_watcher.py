@@ -376,6 +376,17 @@ async def test_rules_and_flags_that_we_may_not_read_any_more_stay_as_they_were()
     assert "s/drs-rule//C0:keep-apart" in topics.keys(DRS_RULES)
 
 
+async def test_a_cluster_that_may_not_be_read_after_a_restart_stays_as_the_topics_have_it() -> None:
+    vcenter = FakeVCenter()
+    vcenter.set_rules(DrsRule("keep-apart", "anti-affinity", ["vm-1", "vm-2"], cluster="C0", key=7))
+    topics = await held_after_a_run(vcenter)
+    vcenter.clusters["domain-1"] = cluster_of("domain-1", "C0", None)
+    async with running(a_source(vcenter, topics)):
+        log = await topics.holding(3)
+    assert [record.key for record in log] == ["s/listed/vsphere"] * 3
+    assert topics.keys(DRS_RULES) == ["s/cluster//C0", "s/drs-rule//C0:keep-apart"]
+
+
 async def test_a_cluster_record_carries_the_flags_and_not_the_rules() -> None:
     vcenter, topics = FakeVCenter(), FakeTopics()
     vcenter.clusters["domain-1"] = ClusterState("domain-1", "C0", False, True, (DrsRule("r", "other", cluster="C0"),))
