@@ -130,13 +130,7 @@ def connect(path: Path, *, read_only: bool, sync: str = "NORMAL") -> sqlite3.Con
 
     Raises Unreachable when the file cannot be opened, InputError when it is no log of ours.
     """
-
-    def prepare(db: sqlite3.Connection) -> None:
-        tables = _tables(db, path)
-        if not read_only:
-            _prepare(db, tables, sync)
-
-    return _opened(path, "ro" if read_only else "rwc", prepare)
+    return _opened(path, "ro" if read_only else "rwc", lambda db: _prepare(db, path, read_only, sync))
 
 
 def _opened(path: Path, mode: str, prepare: Callable[[sqlite3.Connection], object]) -> sqlite3.Connection:
@@ -173,7 +167,10 @@ def _tables(db: sqlite3.Connection, path: Path) -> int:
     return tables
 
 
-def _prepare(db: sqlite3.Connection, tables: int, sync: str) -> None:
+def _prepare(db: sqlite3.Connection, path: Path, read_only: bool, sync: str) -> None:
+    tables = _tables(db, path)
+    if read_only:
+        return
     if not tables:
         db.execute("PRAGMA auto_vacuum = INCREMENTAL")
     db.execute("PRAGMA journal_mode = WAL")
