@@ -46,7 +46,7 @@ BOUNDS = (
 """What is bounded by a number: made small, so that it is full before anything is compared."""
 OTHERWISE = (
     ".tail",
-    "._made[*]",
+    "._rates[*]._made",
     ".own_writes._writes",
     ".in_flight._rows",
     "._steps",
